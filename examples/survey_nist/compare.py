@@ -12,7 +12,7 @@ import polars as pl
 
 import stirred
 from stirred.reports.figures import save
-from stirred.semantics.pictures.lines_and_bars import GroupedInterval, GroupedIntervals
+from stirred.semantics.pictures import GroupedInterval, GroupedIntervals
 
 HERE = Path(__file__).parent
 SETTINGS = {

@@ -14,17 +14,17 @@ import typer
 
 import stirred
 from stirred.cli import app, options
-from stirred.semantics.pictures import lines_and_bars, panels
+from stirred.semantics.pictures import shapes
 
 SOURCE = Path(stirred.__file__).parent
 CLASSES = {
     one.__name__: list(inspect.signature(one).parameters)
     for one in (
-        lines_and_bars.Picture,
-        lines_and_bars.Bars,
-        lines_and_bars.Intervals,
-        lines_and_bars.GroupedIntervals,
-        panels.Panels,
+        shapes.Picture,
+        shapes.Bars,
+        shapes.Intervals,
+        shapes.GroupedIntervals,
+        shapes.Panels,
     )
 }
 
@@ -47,9 +47,9 @@ RUNS = [  # a folder, what is typed, and what the guarantee of its pictures says
 
 
 @pytest.fixture
-def drawn(monkeypatch) -> list[lines_and_bars.AnyPicture]:
+def drawn(monkeypatch) -> list[shapes.AnyPicture]:
     """The pictures that a command would save."""
-    found: list[lines_and_bars.AnyPicture] = []
+    found: list[shapes.AnyPicture] = []
 
     def keep(given, folder, *, paper=False, not_drawn=()):
         found.extend(given)

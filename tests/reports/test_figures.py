@@ -15,16 +15,13 @@ from stirred.errors import LossError, OutputError
 from stirred.loss import GaussianCurve, pure_power
 from stirred.reports import figures
 from stirred.reports.figures import COLOURS, FORMATS, draw, save
-from stirred.semantics.pictures.lines_and_bars import (
-    Bar,
-    Bars,
-    Line,
-    Picture,
+from stirred.semantics.pictures.curves import (
     belief_picture,
     epsilon_delta_picture,
     gaussian_deltas,
     level_power_picture,
 )
+from stirred.semantics.pictures.shapes import Bar, Bars, Line, Picture
 
 POWER = level_power_picture(
     {"Gaussian": GaussianCurve(1), "pure": pure_power(1), "pure, twice": pure_power(2)}, dashed=["pure"]

@@ -15,15 +15,8 @@ from stirred.reports.answer_figures import question_pictures
 from stirred.reports.figure_style import DARK_TO_LIGHT, INCH, ONE_COLUMN, TWO_COLUMNS
 from stirred.reports.figures import NOT_STATED, WIDTHS, caption, for_paper, save_for_paper
 from stirred.reports.limits_section import of_epsilon
-from stirred.semantics.pictures.lines_and_bars import (
-    Bar,
-    Bars,
-    GroupedInterval,
-    GroupedIntervals,
-    Interval,
-    Intervals,
-)
-from stirred.semantics.pictures.panels import deployment_picture
+from stirred.semantics.pictures.deployments import deployment_picture
+from stirred.semantics.pictures.shapes import Bar, Bars, GroupedInterval, GroupedIntervals, Interval, Intervals
 
 LONG = "a name that is far too long for one line beside a row of a narrow column"
 CENSUS = stirred.explain("topdown-2020-pl").pictures()

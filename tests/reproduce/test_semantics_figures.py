@@ -17,7 +17,7 @@ from stirred.lab.reproduce.catalogue import errata, items, published
 from stirred.lab.reproduce.semantics import discrete_noise_power, variance_in_the_caption_of_figure_1
 from stirred.lab.reproduce.semantics_figures import KIFER_FIGURES, kifer_concerns, kifer_figure, kifer_scenarios
 from stirred.loss import GaussianCurve
-from stirred.semantics.pictures.lines_and_bars import Line
+from stirred.semantics.pictures.shapes import Line
 
 GOLDEN_FOLDER = Path(__file__).parents[1] / "golden"
 GOLDEN = json.loads((GOLDEN_FOLDER / "semantics.json").read_text(encoding="utf-8"))

@@ -8,7 +8,8 @@ import pytest
 
 from stirred.errors import StirredError
 from stirred.reports.figures import draw, save
-from stirred.semantics.pictures.panels import Dot, Panel, Panels, deployment_picture
+from stirred.semantics.pictures.deployments import deployment_picture
+from stirred.semantics.pictures.shapes import Dot, Panel, Panels
 from stirred.spec.known_deployments.accounts import account, accounts
 
 

@@ -19,13 +19,9 @@ from scipy.spatial import ConvexHull
 
 from stirred import loss
 from stirred.errors import LossError
-from stirred.semantics.pictures.lines_and_bars import (
+from stirred.semantics.pictures.curves import (
     LEVELS,
     PRIORS,
-    Bar,
-    Bars,
-    Line,
-    Picture,
     belief_picture,
     epsilon_delta_picture,
     gaussian_deltas,
@@ -33,6 +29,7 @@ from stirred.semantics.pictures.lines_and_bars import (
     likely_belief_picture,
     rounded_up,
 )
+from stirred.semantics.pictures.shapes import Bar, Bars, Line, Picture
 
 GOLDEN_FOLDER = Path(__file__).parents[1] / "golden"
 GOLDEN = json.loads((GOLDEN_FOLDER / "semantics.json").read_text(encoding="utf-8"))

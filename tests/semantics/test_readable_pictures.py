@@ -11,7 +11,7 @@ import pytest
 
 from stirred.loss import GaussianCurve, pure_power
 from stirred.semantics import explain
-from stirred.semantics.pictures.lines_and_bars import Line, Picture, Point, belief_picture, epsilon_delta_picture
+from stirred.semantics.pictures.curves import belief_picture, epsilon_delta_picture
 from stirred.semantics.pictures.readable import (
     CLEAR,
     LEAST,
@@ -22,6 +22,7 @@ from stirred.semantics.pictures.readable import (
     readable_deltas,
     readable_powers,
 )
+from stirred.semantics.pictures.shapes import Line, Picture, Point
 from stirred.semantics.side_by_side import side_by_side
 from stirred.spec.loading import load
 from stirred.swap.plan.fields import SwapPlan

@@ -15,7 +15,7 @@ import pytest
 
 from stirred.errors import StirredError
 from stirred.reports.figures import draw, save
-from stirred.semantics.pictures.lines_and_bars import GroupedInterval, GroupedIntervals
+from stirred.semantics.pictures.shapes import GroupedInterval, GroupedIntervals
 from stirred.survey.measuring import query_noise, query_reach
 from stirred.survey.plan.fields import SurveyPlan
 

@@ -54,7 +54,7 @@ def deployments(
         _print_one(name, as_json)
     if figures is not None:
         from stirred.cli.options import save_pictures
-        from stirred.semantics.pictures.panels import deployment_picture
+        from stirred.semantics.pictures.deployments import deployment_picture
         from stirred.spec.known_deployments.names import meant
 
         save_pictures([deployment_picture(marked=meant(name or "") or "")], figures, paper=paper)

@@ -29,8 +29,8 @@ from stirred.releases.mechanism import Mechanism, Option, Verb
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from stirred.semantics.pictures.lines_and_bars import AnyPicture
     from stirred.semantics.pictures.readable import NotDrawn
+    from stirred.semantics.pictures.shapes import AnyPicture
 
 Given = Mapping[str, Any]
 """By the option's name, what was typed; options that were not given are not in it."""

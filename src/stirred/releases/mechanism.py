@@ -112,7 +112,7 @@ class Drawable(Protocol):
     """A check that has pictures, for ``stirred check --figures``."""
 
     def pictures(self) -> Sequence[Any]:
-        """Pictures as data (:class:`stirred.semantics.pictures.lines_and_bars.Picture`), for ``reports`` to draw.
+        """Pictures as data (:class:`stirred.semantics.pictures.shapes.Picture`), for ``reports`` to draw.
         Confidential."""
         ...
 

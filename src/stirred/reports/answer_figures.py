@@ -19,8 +19,9 @@ from stirred.limits.figures import LimitFigure, chapter_figure, figures_at
 from stirred.loss import pure_power
 from stirred.loss.argument_checks import Number
 from stirred.reports.limits_section import LimitsSection, as_float, shown_distance
-from stirred.semantics.pictures.lines_and_bars import Interval, Intervals, Line, Picture, Point, belief_picture
+from stirred.semantics.pictures.curves import belief_picture
 from stirred.semantics.pictures.readable import NotDrawn, readable_beliefs, readable_powers
+from stirred.semantics.pictures.shapes import Interval, Intervals, Line, Picture, Point
 from stirred.semantics.sentences.formatting import shown_up
 from stirred.spec.exact import exact, quoted
 

@@ -20,8 +20,16 @@ from typing import Any
 import altair as alt
 
 from stirred.reports.figure_style import GREY, LONG_DASHES, SCREEN, SHORT_DASHES, Style
-from stirred.semantics.pictures.lines_and_bars import AnyPicture, Bars, GroupedIntervals, Intervals, Line, Picture
-from stirred.semantics.pictures.panels import Panel, Panels
+from stirred.semantics.pictures.shapes import (
+    AnyPicture,
+    Bars,
+    GroupedIntervals,
+    Intervals,
+    Line,
+    Panel,
+    Panels,
+    Picture,
+)
 
 _LABELS, _WIDTH, _STEP = 175, 190, 19
 _LINE = 15

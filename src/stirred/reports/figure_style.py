@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stirred.semantics.pictures.lines_and_bars import AnyPicture, Picture
+from stirred.semantics.pictures.shapes import AnyPicture, Picture
 
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 GREY, LIGHT = "#555555", "#E4E4E4"

@@ -44,8 +44,7 @@ from stirred.reports.figure_style import (
     Style,
     caption_of,
 )
-from stirred.semantics.pictures.lines_and_bars import AnyPicture
-from stirred.semantics.pictures.panels import Panels
+from stirred.semantics.pictures.shapes import AnyPicture, Panels
 
 __all__ = [
     "COLOURS",
@@ -75,7 +74,7 @@ _TITLE, _SUBTITLE, _CAPTION = 62, 88, 112
 def draw(picture: AnyPicture) -> alt.VConcatChart:
     """The picture as a chart, for a notebook or for :func:`save`.
 
-    >>> from stirred.semantics.pictures.lines_and_bars import belief_picture
+    >>> from stirred.semantics.pictures.curves import belief_picture
     >>> draw(belief_picture([1])).to_dict()["config"]["background"]
     'white'
     """
@@ -295,7 +294,7 @@ def in_inches(drawing: str) -> str:
 def caption(picture: AnyPicture) -> str:
     """What stands below the picture in a paper: title, what is drawn, the guarantee, and all notes.
 
-    >>> from stirred.semantics.pictures.lines_and_bars import belief_picture
+    >>> from stirred.semantics.pictures.curves import belief_picture
     >>> print(caption(belief_picture([1])).splitlines()[0])
     How far can the release move a belief about one person? Highest and lowest probability after the release, for each
     """

@@ -42,7 +42,7 @@ from stirred.reports.page_elements import (
 )
 from stirred.reports.subjects import Subject, subject
 from stirred.semantics import Explanation
-from stirred.semantics.pictures.lines_and_bars import AnyPicture
+from stirred.semantics.pictures.shapes import AnyPicture
 from stirred.semantics.sentences.summary import everyday
 from stirred.semantics.sentences.templates import SECTIONS, Sources, Statement
 from stirred.semantics.side_by_side import FOLLOWS, SideBySide, five_questions, side_by_side

@@ -25,7 +25,7 @@ from html import escape
 from importlib.resources import files
 
 from stirred.reports.figure_style import caption_of
-from stirred.semantics.pictures.lines_and_bars import AnyPicture
+from stirred.semantics.pictures.shapes import AnyPicture
 
 _UNSEEN = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ufeff\ufffe\uffff\ud800-\udfff]")
 """Control characters, and those that turn the direction of text round."""

@@ -45,9 +45,17 @@ from stirred.semantics.explained_numbers import (
     Setting,
     setting,
 )
-from stirred.semantics.pictures import lines_and_bars
-from stirred.semantics.pictures.lines_and_bars import DETECTION, Bar, Bars, rounded_up
+from stirred.semantics.pictures.curves import (
+    DETECTION,
+    belief_picture,
+    epsilon_delta_picture,
+    gaussian_deltas,
+    likely_belief_picture,
+    rounded_up,
+    true_record_picture,
+)
 from stirred.semantics.pictures.readable import NotDrawn, readable_beliefs, readable_deltas, readable_powers
+from stirred.semantics.pictures.shapes import Bar, Bars, Picture
 from stirred.semantics.sentences.formatting import WIDTH, bullet, columns, guarantee_line, shown_down, shown_up, up
 from stirred.semantics.sentences.sections import IN_ORDER
 from stirred.semantics.sentences.summary import in_classes, summary
@@ -189,7 +197,7 @@ SHORT = {
 }  # fmt: skip
 """What a short explanation keeps besides sentences with numbers and the first sections."""
 
-Drawn = lines_and_bars.Picture | lines_and_bars.Bars | NotDrawn
+Drawn = Picture | Bars | NotDrawn
 """A picture, or a sentence in its place."""
 
 SMALLEST = 1e-10
@@ -293,7 +301,7 @@ class Explanation:
 
     # -- pictures --------------------------------------------------------------------------------------------
 
-    def pictures(self) -> tuple[lines_and_bars.Picture | lines_and_bars.Bars, ...]:
+    def pictures(self) -> tuple[Picture | Bars, ...]:
         """Curves and bars of powers, epsilon and delta, beliefs and concerns, to be drawn by :mod:`stirred.reports`.
 
         Those that would be an empty frame are not among them: :meth:`not_drawn` has a sentence for each.
@@ -464,7 +472,7 @@ def _pictures(given: Setting) -> Iterator[Drawn]:
     if not given.specification.output_premetric.kind.pure and curve.power(0.5) > 0.5:
         said = "All but the last are of Gaussian noise with this budget." if isinstance(curve, ZcdpCurve) else ""
         least = min(SMALLEST, (given.stated_delta or 1.0) / 2)
-        usual = lines_and_bars.epsilon_delta_picture(_deltas(curve), smallest=least, worlds=worlds, caption=said)
+        usual = epsilon_delta_picture(_deltas(curve), smallest=least, worlds=worlds, caption=said)
         yield readable_deltas(usual)
     yield from _beliefs(given)
     yield from _true_record(given)
@@ -483,9 +491,9 @@ def _why_nothing(given: Setting) -> str:
 def _deltas(curve: TradeOff) -> dict[str, Callable[[float], float]]:
     """Delta as a function of epsilon, as far as it is known from a curve."""
     if isinstance(curve, ZcdpCurve):
-        return lines_and_bars.gaussian_deltas(rho=curve.rho)
+        return gaussian_deltas(rho=curve.rho)
     if isinstance(curve, GaussianCurve):
-        return lines_and_bars.gaussian_deltas(mu=curve.mu)
+        return gaussian_deltas(mu=curve.mu)
     return {"pbdp": lambda epsilon: tradeoff_to_pbdp_delta(curve, epsilon)}
 
 
@@ -493,12 +501,12 @@ def _beliefs(given: Setting) -> Iterator[Drawn]:
     """How far a belief about the redrawn record can move, by the first theorem that applies."""
     for bound in given.beliefs[:1]:
         if isinstance(bound, PureBelief):
-            yield readable_beliefs(lines_and_bars.belief_picture([bound.limit]), [bound.limit])
+            yield readable_beliefs(belief_picture([bound.limit]), [bound.limit])
         elif isinstance(bound, TrueRecordBelief):
             deltas = [delta for delta in DRAWN_DELTAS if bound.epsilon(delta) < math.inf]
             if deltas:
                 said = "For Gaussian noise with this budget." if given.gaussian is not None else ""
-                usual = lines_and_bars.likely_belief_picture(bound.curve, deltas, caption=said)
+                usual = likely_belief_picture(bound.curve, deltas, caption=said)
                 yield readable_beliefs(usual, [bound.epsilon(delta) for delta in deltas])
 
 
@@ -514,7 +522,7 @@ def _true_record(given: Setting) -> Iterator[Drawn]:
             others["any noise with this budget (Theorem 7.5)"] = bound.delta
     below, above = (bound.curve for bound in given.exact_beliefs)
     assert isinstance(below, PowerCurve) and isinstance(above, PowerCurve)
-    yield readable_deltas(lines_and_bars.true_record_picture((below, above), others, name=EXACT))
+    yield readable_deltas(true_record_picture((below, above), others, name=EXACT))
 
 
 def about_this(one: Statement) -> bool:

@@ -23,8 +23,8 @@ from stirred._calls import refuses_wrong_arguments
 from stirred._display import brief
 from stirred.loss import PowerCurve, TradeOff
 from stirred.semantics.explained_numbers import LEVELS, Setting, setting
-from stirred.semantics.pictures import lines_and_bars
 from stirred.semantics.pictures.readable import NotDrawn, readable_powers
+from stirred.semantics.pictures.shapes import Picture
 from stirred.semantics.sentences.formatting import WIDTH, guarantees_line
 from stirred.semantics.sentences.summary import TOGETHER, alone, in_classes, of_hundred, power_together, whose
 from stirred.spec.exact import significant
@@ -97,7 +97,7 @@ class SideBySide:
         """What to keep in mind about these guarantees."""
         return self.comparison.notes
 
-    def picture(self) -> lines_and_bars.Picture | None:
+    def picture(self) -> Picture | None:
         """The greatest power of a test at each level, a line for each guarantee; None where none can be shown."""
         found = self._drawn()
         return None if isinstance(found, NotDrawn) else found
@@ -107,7 +107,7 @@ class SideBySide:
         found = self._drawn()
         return found if isinstance(found, NotDrawn) else None
 
-    def _drawn(self) -> lines_and_bars.Picture | NotDrawn:
+    def _drawn(self) -> Picture | NotDrawn:
         curves: dict[str, TradeOff | tuple[PowerCurve, PowerCurve]] = {}
         for name, given in zip(self.names, self.settings, strict=True):
             if given.own is not None:

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from stirred import errors
-from stirred.semantics.pictures.lines_and_bars import Picture
+from stirred.semantics.pictures.shapes import Picture
 from stirred.semantics.sentences.formatting import columns
 from stirred.spec.exact import exact, near, significant, written
 from stirred.survey.design.amplification import Claim, SamplingFacts, amplify, amplify_zcdp, claimable, may_claim

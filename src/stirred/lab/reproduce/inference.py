@@ -48,7 +48,7 @@ from stirred.limits import (
     with_component,
 )
 from stirred.reports.answer_figures import chapter_pictures
-from stirred.semantics.pictures.lines_and_bars import Picture
+from stirred.semantics.pictures.shapes import Picture
 from stirred.spec.order.finite_mechanisms import randomised_response
 
 Array = NDArray[np.float64]

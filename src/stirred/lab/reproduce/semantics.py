@@ -22,7 +22,7 @@ from stirred.lab.reproduce.semantics_figures import (
 )
 from stirred.loss import GaussianCurve, PowerCurve, ZcdpCurve
 from stirred.semantics.belief_bounds import AnyPriorBelief, PredictiveBelief, PureBelief, TrueRecordBelief
-from stirred.semantics.pictures.lines_and_bars import Bars, Picture
+from stirred.semantics.pictures.shapes import Bars, Picture
 from stirred.semantics.testing import gaussian_curve
 from stirred.spec.known_deployments.allocations import Allocation, allocation
 from stirred.spec.order.finite_mechanisms import FiniteMechanism, randomised_response

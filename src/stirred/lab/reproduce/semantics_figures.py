@@ -18,16 +18,14 @@ from stirred.lab.reproduce.catalogue import published
 from stirred.loss import ComposedLoss, GaussianCurve, PowerCurve, ZcdpCurve
 from stirred.semantics.belief_bounds import AnyPriorBelief, BeliefBound, PredictiveBelief, TrueRecordBelief
 from stirred.semantics.concerns import Concern, PublishedExposure, exposure, published_exposures
-from stirred.semantics.pictures.lines_and_bars import (
-    Bar,
-    Bars,
-    Picture,
+from stirred.semantics.pictures.curves import (
     Powers,
     epsilon_delta_picture,
     gaussian_deltas,
     level_power_picture,
     rounded_up,
 )
+from stirred.semantics.pictures.shapes import Bar, Bars, Picture
 from stirred.semantics.sentences.formatting import guarantee_line
 from stirred.spec.known_deployments.allocations import PublishedConcern, allocation
 from stirred.spec.known_deployments.deployments import deployment

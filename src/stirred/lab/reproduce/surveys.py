@@ -31,7 +31,7 @@ from stirred.limits import (
 )
 from stirred.releases.context import PARAMETERS
 from stirred.semantics import Beliefs
-from stirred.semantics.pictures.lines_and_bars import Line, Picture
+from stirred.semantics.pictures.shapes import Line, Picture
 from stirred.spec import (
     Budget,
     Domain,

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred.noise import SeededSource
-from stirred.semantics.pictures.lines_and_bars import Line, Picture
+from stirred.semantics.pictures.shapes import Line, Picture
 from stirred.spec.exact import display
 from stirred.swap.checking.forecast import expected_table
 from stirred.swap.data.counting import count_margins, strata_of_dataset

@@ -40,7 +40,7 @@ from stirred.noise import RandomSource, SeededSource, SystemSource
 from stirred.releases.folder.atomic import CONFIDENTIAL, appearing
 from stirred.releases.plans import Plan
 from stirred.releases.progress import Progress, Silent
-from stirred.semantics.pictures.lines_and_bars import Bar, Bars
+from stirred.semantics.pictures.shapes import Bar, Bars
 from stirred.semantics.sentences.formatting import guarantees_line
 from stirred.swap.plan.fields import SwapPlan
 

@@ -17,15 +17,8 @@ import numpy as np
 
 from stirred.loss import PowerCurve
 from stirred.semantics.belief_bounds import highest_posterior
-from stirred.semantics.pictures.lines_and_bars import (
-    WORLDS,
-    Line,
-    Picture,
-    Point,
-    Powers,
-    level_power_picture,
-    rounded_up,
-)
+from stirred.semantics.pictures.curves import WORLDS, Powers, level_power_picture, rounded_up
+from stirred.semantics.pictures.shapes import Line, Picture, Point
 
 CLEAR = 0.02
 """The least distance from frame and diagonal, as a share of the side, at which a curve can be read."""
@@ -203,7 +196,7 @@ def _beside(line: Line, others: Sequence[Line]) -> Line:
 def readable_beliefs(usual: Picture, epsilons: Sequence[float]) -> Picture | NotDrawn:
     """A picture of beliefs on axes that show it, or a sentence; ``epsilons`` are those of its names, in their order.
 
-    >>> from stirred.semantics.pictures.lines_and_bars import belief_picture
+    >>> from stirred.semantics.pictures.curves import belief_picture
     >>> [readable_beliefs(belief_picture([epsilon]), [epsilon]).x_log for epsilon in (1, 12)]
     [False, True]
     >>> readable_beliefs(belief_picture([0.001]), [0.001]).y_title

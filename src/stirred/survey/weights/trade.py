@@ -37,7 +37,7 @@ from typing import Any, Literal
 
 from stirred import errors
 from stirred._display import brief
-from stirred.semantics.pictures.lines_and_bars import Line, Picture
+from stirred.semantics.pictures.shapes import Line, Picture
 from stirred.spec.exact import near, significant, written
 from stirred.survey.plan.sensitivity import Bounds, number
 from stirred.survey.plan.settings import CHANGES, Change

@@ -27,7 +27,7 @@ from stirred.releases.folder.documents import check_json
 from stirred.releases.ledger.ledger import Ledger
 from stirred.releases.mechanism import Data
 from stirred.releases.progress import Progress, Silent
-from stirred.semantics.pictures.lines_and_bars import Line, Picture
+from stirred.semantics.pictures.shapes import Line, Picture
 from stirred.spec import Specification
 from stirred.spec.exact import display
 from stirred.swap.checking.comparison import LossBy, expected_loss

@@ -1,28 +1,21 @@
-"""Pictures as data: lines over an axis, or bars, with titles, labels and captions.
+"""Pictures of guarantees: the power of tests, how delta falls with epsilon, how far a belief can move.
 
-Nothing is drawn here; :mod:`stirred.reports.figures` does that. The builders turn guarantees into pictures: the
-power of tests, how delta falls with epsilon, how far a belief can move. They choose names and titles, which
-``dataclasses.replace`` changes. :mod:`stirred.semantics.explaining` has the bars of concerns, and
+Each is a :class:`~stirred.semantics.pictures.shapes.Picture` whose caption names the counterfactual: which two datasets
+somebody tries to tell apart. :mod:`stirred.semantics.explaining` has the bars of concerns, and
 :mod:`stirred.semantics.pictures.readable` another axis where nothing could be read off these.
-
-Keep in mind: a picture is checked when made and never changes. Its numbers are finite, each line
-runs from left to right, and its caption names the counterfactual: which two datasets somebody tries to tell apart.
 """
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable, Collection, Mapping, Sequence, Sized
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
 from decimal import ROUND_UP, Context
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
-from stirred._display import brief
 from stirred.loss import (
     PowerCurve,
     TradeOff,
@@ -35,7 +28,7 @@ from stirred.loss import (
 )
 from stirred.loss.argument_checks import Number, finite, probability
 from stirred.semantics.belief_bounds import highest_posterior, lowest_posterior
-from stirred.semantics.pictures.panels import Panels
+from stirred.semantics.pictures.shapes import Line, Picture
 
 WORLDS = "one person's record as it was collected, or any other record in its place, all other records being known"
 """The counterfactual of the captions unless another is told: one record is replaced (bounded neighbours)."""
@@ -54,251 +47,6 @@ _FEW = 100  # a curve of at most so many vertices is drawn with all of them
 _BEYOND = 2.0  # where a curve ends at some delta, the axis goes so many times as far as to its middle
 _NEAREST = 1e-9  # the smallest epsilon at which a curve may end
 _FAR, _FARTHEST = 20.0, 2000.0  # where epsilons end if no curve ends before, and the farthest at which one may
-
-# -- what a picture is ---------------------------------------------------------------------------------------
-
-
-@brief
-@dataclass(frozen=True)
-class Line:
-    """Points from left to right. ``words`` say what the line is, where its name is not enough."""
-
-    name: str
-    x: tuple[float, ...]
-    y: tuple[float, ...]
-    dashed: bool = False
-    words: str = ""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "x", tuple(map(float, self.x)))
-        object.__setattr__(self, "y", tuple(map(float, self.y)))
-        _not_empty("the name of a line", self.name)
-        if len(self.x) != len(self.y) or len(self.x) < 2:
-            raise errors.not_a_curve("line", "give as many y as x, and at least two")
-        if not all(map(math.isfinite, (*self.x, *self.y))):
-            raise errors.not_a_curve("line", "every number must be finite")
-        if any(left > right for left, right in zip(self.x, self.x[1:], strict=False)):
-            raise errors.not_a_curve("line", "x must not decrease")
-
-
-@dataclass(frozen=True)
-class Point:
-    """One point of a picture that is marked, and the words beside it."""
-
-    x: float
-    y: float
-    words: str
-
-    def __post_init__(self) -> None:
-        for one in ("x", "y"):
-            object.__setattr__(self, one, finite(f"{one} of a point", getattr(self, one)))
-        _not_empty("the words of a point", self.words)
-
-
-@brief
-@dataclass(frozen=True)
-class Picture:
-    """Lines over two axes. Lines of one name belong together: they are drawn alike, with one entry in the legend.
-
-    ``name`` is that of the files it is saved to. With ``diagonal`` y = x is shown, and both axes go from 0 to 1.
-    ``guarantee`` says which guarantee the numbers are of (:mod:`stirred.semantics.sentences.formatting`); it is drawn
-    below the subtitle. ``points`` are answers that somebody asked for, drawn on the lines with their numbers.
-
-    >>> Picture("a-guess", "A guess", "", "level", "power", (Line("blind", (0, 1), (0, 1)),)).to_fields()["lines"]
-    [{'name': 'blind', 'x': [0.0, 1.0], 'y': [0.0, 1.0], 'dashed': False, 'words': ''}]
-    """
-
-    name: str
-    title: str
-    subtitle: str
-    x_title: str
-    y_title: str
-    lines: tuple[Line, ...]
-    x_log: bool = False
-    y_log: bool = False
-    diagonal: bool = False
-    caption: str = ""
-    guarantee: str = ""
-    points: tuple[Point, ...] = ()
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "lines", tuple(self.lines))
-        object.__setattr__(self, "points", tuple(self.points))
-        _named(self.name, self.title)
-        _not_empty("lines", self.lines)
-        if self.diagonal and (self.x_log or self.y_log):
-            raise errors.parameter_out_of_range("diagonal", True, "left out on a logarithmic axis")
-        for line in self.lines:
-            if (self.x_log and min(line.x) <= 0) or (self.y_log and min(line.y) <= 0):
-                raise errors.not_a_curve(f"line '{line.name}'", "numbers on a logarithmic axis must be above 0")
-            if self.diagonal and not all(0 <= number <= 1 for number in (*line.x, *line.y)):
-                raise errors.not_a_curve(f"line '{line.name}'", "beside the diagonal numbers are between 0 and 1")
-        for point in self.points:
-            if (self.x_log and point.x <= 0) or (self.y_log and point.y <= 0):
-                raise errors.not_a_curve(f"point '{point.words}'", "numbers on a logarithmic axis must be above 0")
-
-    def to_fields(self) -> dict[str, Any]:
-        """All of it, ready for JSON."""
-        lines = [{**asdict(line), "x": list(line.x), "y": list(line.y)} for line in self.lines]
-        return {"kind": "lines", **asdict(self), "lines": lines}
-
-
-@dataclass(frozen=True)
-class Bar:
-    """One bar; bars of one group share a colour. ``words`` are shown beside it; ``about`` is in the JSON only."""
-
-    name: str
-    value: float
-    group: str = ""
-    words: str = ""
-    about: str = ""
-
-    def __post_init__(self) -> None:
-        _not_empty("the name of a bar", self.name)
-        object.__setattr__(self, "value", finite(f"the bar '{self.name}'", self.value))
-
-
-@brief
-@dataclass(frozen=True)
-class Bars:
-    """Bars one below the other, in the order given; ``mark`` is a value to compare them with, and its name."""
-
-    name: str
-    title: str
-    subtitle: str
-    x_title: str
-    bars: tuple[Bar, ...]
-    caption: str = ""
-    mark: float | None = None
-    mark_words: str = ""
-    guarantee: str = ""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "bars", tuple(self.bars))
-        _named(self.name, self.title)
-        _not_empty("bars", self.bars)
-        if len({(bar.name, bar.group) for bar in self.bars}) < len(self.bars):
-            raise errors.parameter_out_of_range("the name of a bar", "used twice", "of one bar only")
-        if self.mark is not None:
-            object.__setattr__(self, "mark", finite("mark", self.mark))
-
-    def to_fields(self) -> dict[str, Any]:
-        """All of it, ready for JSON."""
-        return {"kind": "bars", **asdict(self), "bars": [asdict(bar) for bar in self.bars]}
-
-
-@dataclass(frozen=True)
-class Interval:
-    """An estimate with the ends of its interval, and the value that is shown beside it."""
-
-    name: str
-    lower: float
-    value: float
-    upper: float
-    beside: float
-
-    def __post_init__(self) -> None:
-        _not_empty("the name of an interval", self.name)
-        for one in ("lower", "value", "upper", "beside"):
-            object.__setattr__(self, one, float(getattr(self, one)))
-        if not all(map(math.isfinite, (self.lower, self.value, self.upper, self.beside))):
-            raise errors.not_a_curve(f"interval '{self.name}'", "every number must be finite")
-
-
-@brief
-@dataclass(frozen=True)
-class Intervals:
-    """Estimates with intervals, one below the other, each beside another value for the same number."""
-
-    name: str
-    title: str
-    subtitle: str
-    x_title: str
-    intervals: tuple[Interval, ...]
-    value_words: str = "estimate"
-    beside_words: str = "naive"
-    caption: str = ""
-    guarantee: str = ""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "intervals", tuple(self.intervals))
-        _named(self.name, self.title)
-        _not_empty("intervals", self.intervals)
-        if len({one.name for one in self.intervals}) < len(self.intervals):
-            raise errors.parameter_out_of_range("the name of an interval", "used twice", "of one interval only")
-
-    def to_fields(self) -> dict[str, Any]:
-        """All of it, ready for JSON."""
-        return {"kind": "intervals", **asdict(self), "intervals": [asdict(one) for one in self.intervals]}
-
-
-@dataclass(frozen=True)
-class GroupedInterval:
-    """An estimate with its interval, and within it the part that one source of error alone would give.
-
-    Without an estimate (None) the interval alone is drawn.
-    """
-
-    name: str
-    group: str
-    lower: float
-    value: float | None
-    upper: float
-    inner_lower: float
-    inner_upper: float
-
-    def __post_init__(self) -> None:
-        _not_empty("the name of an interval", self.name)
-        _not_empty("the group of an interval", self.group)
-        for one in ("lower", "value", "upper", "inner_lower", "inner_upper"):
-            number = getattr(self, one)
-            if number is None and one == "value":
-                continue
-            object.__setattr__(self, one, float(number))
-            if not math.isfinite(number):
-                raise errors.not_a_curve(f"interval '{self.name}'", "every number must be finite")
-
-
-@brief
-@dataclass(frozen=True)
-class GroupedIntervals:
-    """Estimates of several groups side by side, a row for each name; each interval thin, its inner part thick.
-
-    ``x_from`` and ``x_to`` are the ends of the axis: what lies beyond is cut off, and drawn up to the edge.
-    """
-
-    name: str
-    title: str
-    subtitle: str
-    x_title: str
-    intervals: tuple[GroupedInterval, ...]
-    x_from: float
-    x_to: float
-    caption: str = ""
-    guarantee: str = ""
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "intervals", tuple(self.intervals))
-        _named(self.name, self.title)
-        _not_empty("intervals", self.intervals)
-        if len({(one.name, one.group) for one in self.intervals}) < len(self.intervals):
-            raise errors.parameter_out_of_range("the name of an interval", "used twice", "of one interval of a group")
-        if not self.x_from < self.x_to:
-            raise errors.parameter_out_of_range("x_from", self.x_from, "below x_to")
-
-    def to_fields(self) -> dict[str, Any]:
-        """All of it, ready for JSON."""
-        return {"kind": "grouped intervals", **asdict(self), "intervals": [asdict(one) for one in self.intervals]}
-
-
-AnyPicture = Picture | Bars | Intervals | GroupedIntervals | Panels
-"""What :mod:`stirred.reports` draws."""
-
-
-def _named(name: str, title: str) -> None:
-    if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", name):
-        raise errors.parameter_out_of_range("the name of a picture", repr(name), "lower-case words joined by hyphens")
-    _not_empty("the title of a picture", title)
 
 
 def rounded_up(number: float, digits: int) -> str:
@@ -579,13 +327,9 @@ def _joined(first: str, second: str) -> str:
     return f"{first} {second}" if second else first
 
 
-def _not_empty(what: str, value: Sized) -> None:
-    if not len(value):
-        raise errors.parameter_out_of_range(what, "empty", "something to show")
-
-
 def _require_known(names: Collection[str], curves: Mapping[str, object]) -> None:
-    _not_empty("curves", curves)
+    if not curves:
+        raise errors.parameter_out_of_range("curves", "empty", "something to show")
     for name in names:
         if name not in curves:
             raise errors.unknown_choice("line", name, list(curves))
