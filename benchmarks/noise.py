@@ -27,15 +27,13 @@ from typing import Any
 import numpy as np
 
 from results import machine, write_section
+from stirred._threads import thread_count, use_threads
 from stirred.noise import (
     SystemSource,
     discrete_gaussian,
     discrete_gaussian_each,
     discrete_laplace,
     discrete_laplace_each,
-)
-from stirred.noise import (
-    source as feeding,
 )
 
 OPENDP = "opendp==0.16.0"
@@ -90,13 +88,10 @@ def theirs(python: str) -> dict[str, Any]:
 
 def rate(draw: Callable[[], object], draws: int, threads: int) -> float:
     """Draws a second."""
-    usual, feeding.THREADS = feeding.THREADS, threads
-    try:
-        began = time.perf_counter()
-        draw()
-        return draws / (time.perf_counter() - began)
-    finally:
-        feeding.THREADS = usual
+    use_threads(threads)
+    began = time.perf_counter()
+    draw()
+    return draws / (time.perf_counter() - began)
 
 
 def jobs() -> dict[str, tuple[Callable[[], object], int]]:
@@ -135,7 +130,7 @@ def set_up_times() -> list[str]:
 
 
 def bench(rounds: int) -> tuple[list[str], str]:
-    python, ours, cores = opendp_python(), jobs(), feeding.THREADS
+    python, ours, cores = opendp_python(), jobs(), thread_count()
     for draw, _ in ours.values():  # compile, and make tables
         draw()
     best: dict[tuple[str, int], float] = {}

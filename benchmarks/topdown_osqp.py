@@ -143,7 +143,7 @@ def recorded(sampling: bool) -> Iterator[_Met]:
     met, generator = _Met(), np.random.default_rng(1)
 
     def timed(problem: LevelProblem) -> LevelFit:
-        fit, seconds = quickest(lambda: fit_level(problem, threads=1))
+        fit, seconds = quickest(lambda: fit_level(problem))
         here = met.here
         here.seconds += seconds
         here.worst_gap = max(here.worst_gap, float(fit.gap.max()))
@@ -153,7 +153,7 @@ def recorded(sampling: bool) -> Iterator[_Met]:
             chosen = np.sort(generator.permutation(len(fit.gap))[:SAMPLE])
             for parent in chosen.tolist():
                 only = problem.of_parents(np.array([parent]))
-                here.theirs.append(compared(only, fit_level(only, threads=1)))
+                here.theirs.append(compared(only, fit_level(only)))
         return fit
 
     fit_level(_tiny())  # compiled kernels come from their cache

@@ -43,7 +43,7 @@ DRAWS = {
 def test_a_seed_gives_the_same_draws_whatever_the_number_of_threads(name, monkeypatch):
     found = []
     for threads in (1, 2, 5):
-        monkeypatch.setattr(feeding, "THREADS", threads)
+        monkeypatch.setenv("STIRRED_THREADS", str(threads))
         found.append(DRAWS[name](SeededSource(71)))
     assert np.array_equal(found[0], found[1])
     assert np.array_equal(found[0], found[2])
@@ -74,7 +74,7 @@ def test_the_system_source_is_asked_from_several_threads_and_never_for_more_than
             asked[threading.get_ident()].append(count)
             return super().take(count)
 
-    monkeypatch.setattr(feeding, "THREADS", 2)
+    monkeypatch.setenv("STIRRED_THREADS", "2")
     first = DRAWS[name](Watched())
     assert len(asked) >= 2
     assert max(count for counts in asked.values() for count in counts) <= feeding.WORDS_BYTES
@@ -92,7 +92,7 @@ def test_other_sources_are_asked_by_one_thread_in_the_order_of_rows(monkeypatch)
             self.threads.add(threading.get_ident())
             return self.inner.take(count)
 
-    monkeypatch.setattr(feeding, "THREADS", 4)
+    monkeypatch.setenv("STIRRED_THREADS", "4")
     one, other = Own(), Own()
     assert np.array_equal(discrete_gaussian(2, SIZE, one), discrete_gaussian(2, SIZE, other))
     assert one.threads == {threading.get_ident()}
@@ -103,7 +103,7 @@ def test_an_error_in_a_thread_reaches_the_caller(monkeypatch):
         def take(self, count):
             raise RuntimeError("no randomness")
 
-    monkeypatch.setattr(feeding, "THREADS", 2)
+    monkeypatch.setenv("STIRRED_THREADS", "2")
     with pytest.raises(RuntimeError, match="no randomness"):
         discrete_gaussian(2, SIZE, Broken())
 

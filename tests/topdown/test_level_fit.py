@@ -37,7 +37,7 @@ def modulus(problem: LevelProblem) -> float:
 def test_fit_is_the_minimum_that_an_interior_point_method_finds(kind: dict[str, bool], seed: int) -> None:
     rng = np.random.default_rng(seed)
     case = random_case(rng, cells=int(rng.integers(2, 20)), scale=float(rng.choice([1, 30])), **kind)
-    fit = fit_level(case.problem, threads=1)
+    fit = fit_level(case.problem)
     assert fit.converged.all() and fit.gap.max() <= 1e-6 and fit.violation.max() <= VIOLATION
     for parent in range(len(fit.gap)):
         q, x = quadratic(case.problem, parent), values_of(fit, parent)
@@ -57,7 +57,7 @@ def test_fit_is_the_minimum_that_an_interior_point_method_finds(kind: dict[str, 
 @pytest.mark.parametrize("sweeps", [1, 2, 5])
 def test_certificate_bounds_the_excess_wherever_the_sweeps_stop(kind: dict[str, bool], sweeps: int) -> None:
     case = random_case(np.random.default_rng(40 + sweeps), parents=5, cells=15, scale=10, **kind)
-    fit = fit_level(case.problem, most_sweeps=sweeps, gap=1e-12, threads=1)
+    fit = fit_level(case.problem, most_sweeps=sweeps, gap=1e-12)
     informative = 0
     for parent in range(len(fit.gap)):
         q = quadratic(case.problem, parent)
@@ -71,7 +71,7 @@ def test_certificate_bounds_the_excess_wherever_the_sweeps_stop(kind: dict[str, 
 def test_certificate_is_tight() -> None:
     """It exceeds the true excess by a factor of the order of kappa, not of the number of variables or of counts."""
     case = random_case(np.random.default_rng(3), parents=1, cells=40, most_children=9, scale=100)
-    fit = fit_level(case.problem, most_sweeps=4, gap=1e-12, threads=1)
+    fit = fit_level(case.problem, most_sweeps=4, gap=1e-12)
     q = quadratic(case.problem, 0)
     excess = q.objective(values_of(fit, 0)) - q.objective(by_piqp(q))
     assert 1e-6 < excess <= fit.gap[0] <= 10 * kappa(case.problem.measured) * excess
@@ -80,7 +80,7 @@ def test_certificate_is_tight() -> None:
 def test_optimality_conditions_hold() -> None:
     """In each cell the gradient is the same where a child is positive, and no smaller where it is zero."""
     case = random_case(np.random.default_rng(8), parents=6, cells=12, scale=20, masked=True)
-    fit = fit_level(case.problem, gap=1e-12, threads=1)
+    fit = fit_level(case.problem, gap=1e-12)
     for parent in range(6):
         q, x = quadratic(case.problem, parent), values_of(fit, parent)
         width = int(np.diff(case.problem.first_child)[parent])
@@ -94,7 +94,7 @@ def test_optimality_conditions_hold() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_without_noise_the_truth_comes_back_at_once(kind: dict[str, bool]) -> None:
     case = random_case(np.random.default_rng(1), parents=8, cells=20, scale=40, noise=0.0, **kind)
-    fit = fit_level(case.problem, threads=1)
+    fit = fit_level(case.problem)
     assert fit.sweeps.max() == 0 and fit.gap.max() < 1e-12
     support = case.problem.support
     for parent in range(8):
@@ -113,13 +113,15 @@ def _same(one: LevelFit, other: LevelFit, order: np.ndarray) -> None:
 
 def test_neither_threads_nor_chunks_nor_order_change_a_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     case = random_case(np.random.default_rng(5), parents=30, cells=12, masked=True, bounded=True, uneven=True)
-    straight = fit_level(case.problem, threads=1)
+    monkeypatch.setenv("STIRRED_THREADS", "1")
+    straight = fit_level(case.problem)
     order = np.random.default_rng(6).permutation(30)
-    _same(straight, fit_level(case.problem.of_parents(order), threads=2), order)
+    monkeypatch.setenv("STIRRED_THREADS", "3")
+    _same(straight, fit_level(case.problem.of_parents(order)), order)
     monkeypatch.setattr(one_level, "CHUNK_ENTRIES", 1)
-    _same(straight, fit_level(case.problem, threads=2), np.arange(30))
+    _same(straight, fit_level(case.problem), np.arange(30))
     monkeypatch.setattr(one_level, "CHUNK_ENTRIES", 1 << 40)
-    _same(straight, fit_level(case.problem, threads=1), np.arange(30))
+    _same(straight, fit_level(case.problem), np.arange(30))
 
 
 def _two_cells(**changes: object) -> LevelProblem:
@@ -194,7 +196,7 @@ def test_what_nothing_can_meet_is_noted() -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_without_a_query_that_separates_all_cells_a_ridge_decides(seed: int) -> None:
     case = random_case(np.random.default_rng(seed), cells=9, detailed=False)
-    fit = fit_level(case.problem, threads=1)
+    fit = fit_level(case.problem)
     weights = sum(query.weight for query in case.problem.measured)
     assert fit.kappa == np.inf and fit.ridge == pytest.approx(1e-3 * weights) and fit.converged.all()
     best = min(case.problem.measured, key=lambda query: query.values.shape[1] / query.weight)

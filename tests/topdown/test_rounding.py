@@ -68,8 +68,8 @@ def test_integers_keep_everything_and_stay_within_one_at_the_least_distance(
         rng, cells=int(rng.integers(2, 16)), scale=scale, masked=masked, bounded=bounded, as_roots=as_roots
     )
     problem = case.problem
-    fit = fit_level(problem, threads=1)
-    children, report = round_level(problem, fit, case.chain, threads=1)
+    fit = fit_level(problem)
+    children, report = round_level(problem, fit, case.chain)
     assert_kept(problem, children, report)
     assert not report.stages.any() and report.fallbacks == ()  # feasible by construction
     for parent in range(len(report.stages)):
@@ -256,11 +256,13 @@ def test_an_infeasible_parent_leaves_the_others_alone() -> None:
 @pytest.mark.parametrize("bounded", [False, True])
 def test_neither_threads_nor_chunks_nor_order_change_a_count(bounded: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     case = random_case(np.random.default_rng(9), parents=25, cells=10, bounded=bounded)
-    straight, report = round_level(case.problem, fit_level(case.problem, threads=1), case.chain, threads=1)
+    monkeypatch.setenv("STIRRED_THREADS", "1")
+    straight, report = round_level(case.problem, fit_level(case.problem), case.chain)
     order = np.random.default_rng(1).permutation(25)
+    monkeypatch.setenv("STIRRED_THREADS", "3")
     monkeypatch.setattr(one_level, "CHUNK_ENTRIES", 40)
     part = case.problem.of_parents(order)
-    again, other = round_level(part, fit_level(part, threads=2), case.chain, threads=2)
+    again, other = round_level(part, fit_level(part), case.chain)
     assert np.array_equal(again.dense(10), straight.dense(10)[case.problem.children_of(order)])
     assert np.array_equal(other.distance, report.distance[order])
 

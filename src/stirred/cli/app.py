@@ -30,7 +30,7 @@ from stirred.cli import (
     deployments as registry,
 )
 from stirred.cli.help_texts import EXAMPLES, HelpOfGroup, add_examples, as_epilog
-from stirred.cli.options import of_verb, with_options
+from stirred.cli.options import computing, of_verb, with_options
 from stirred.cli.printing import Printed, complain, note, print_json
 from stirred.errors import StirredError
 from stirred.errors.kinds import place_of
@@ -66,9 +66,9 @@ def build() -> typer.Typer:
     app.command("check")(with_options(planning.check, "check"))
     app.command("calibrate")(with_options(planning.calibrate, "calibrate"))
     app.command("release")(with_options(drawing.release, "release"))
-    app.command("sign")(verifying.sign)
-    app.command("verify")(verifying.verify)
-    app.command("tabulate")(verifying.tabulate)
+    app.command("sign")(computing(verifying.sign))
+    app.command("verify")(computing(verifying.verify))
+    app.command("tabulate")(computing(verifying.tabulate))
     app.command("estimate")(with_options(estimating.estimate, "estimate"))
     app.command("compare")(guarantees.compare)
     app.command("explain")(guarantees.explain)
@@ -76,8 +76,8 @@ def build() -> typer.Typer:
     app.command("limits")(guarantees.limits)
     app.command("responses")(estimating.responses)
     app.command("lint")(guarantees.lint)
-    app.command("study")(commands.study)
-    app.command("reproduce")(commands.reproduce)
+    app.command("study")(computing(commands.study))
+    app.command("reproduce")(computing(commands.reproduce))
     app.command("deployments")(deployments.deployments)
     app.command("context")(planning.context)
     app.add_typer(planning.app, name="plan")
@@ -85,7 +85,7 @@ def build() -> typer.Typer:
     app.add_typer(ledger.app, name="ledger")
     app.add_typer(registry.app, name="registry")
     app.command("leftovers")(verifying.leftovers)
-    app.command("demo")(drawing.demo)
+    app.command("demo")(computing(drawing.demo))
     app.command("docs")(about.docs)
     for mechanism in mechanisms.every():
         for verb in mechanism.verbs:

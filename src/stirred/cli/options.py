@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from stirred import errors, mechanisms
+from stirred._threads import use_threads
 from stirred.cli.printing import note
 from stirred.releases.mechanism import Mechanism, Option, Verb
 
@@ -34,6 +35,19 @@ if TYPE_CHECKING:
 
 Given = Mapping[str, Any]
 """By the option's name, what was typed; options that were not given are not in it."""
+_THREADS = inspect.Parameter(
+    "threads",
+    inspect.Parameter.KEYWORD_ONLY,
+    default=None,
+    annotation=Annotated[
+        int | None,
+        typer.Option(
+            help="How many threads compute; results do not depend on it. Default: STIRRED_THREADS, or all cores.",
+            min=1,
+            max=9999,
+        ),
+    ],
+)
 _AS_JSON = Option("--json", "Print the result as JSON; stirred docs json lists its fields.", "as_json", bool)
 
 
@@ -56,6 +70,14 @@ def with_options(function: Callable[..., None], verb: str) -> Callable[..., None
         function(**values, given={name: value for name, value in typed.items() if _was_given(value)})
 
     return _dressed(run, function.__name__, function.__doc__ or "", [*own, *(_parameter(*one) for one in options)])
+
+
+def computing(function: Callable[..., None]) -> Callable[..., None]:
+    """``function`` with the option ``--threads``, which every command has that computes for long."""
+    hints = get_type_hints(function, include_extras=True)
+    parameters = inspect.signature(function).parameters
+    own = [parameter.replace(annotation=hints[name]) for name, parameter in parameters.items()]
+    return _dressed(function, function.__name__, function.__doc__ or "", own)
 
 
 def of_verb(verb: Verb) -> Callable[..., None]:
@@ -115,15 +137,21 @@ def chosen(mechanism: Mechanism, verb: str, given: Given) -> tuple[dict[str, Any
 def _dressed(
     run: Callable[..., None], name: str, help: str, parameters: Sequence[inspect.Parameter]
 ) -> Callable[..., None]:
-    """``run`` with a signature that typer can read."""
+    """``run`` with a signature that typer can read, and the option ``--threads``."""
+
+    def command(threads: int | None, **values: Any) -> None:
+        if threads is not None:
+            use_threads(threads)
+        run(**values)
+
     first = [one for one in parameters if one.default is inspect.Parameter.empty]
-    ordered = [*first, *(one for one in parameters if one.default is not inspect.Parameter.empty)]
-    run.__name__, run.__doc__ = name, help
-    run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+    ordered = [*first, *(one for one in parameters if one.default is not inspect.Parameter.empty), _THREADS]
+    command.__name__, command.__doc__ = name, help
+    command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in ordered]
     )
-    run.__annotations__ = {one.name: one.annotation for one in ordered}
-    return run
+    command.__annotations__ = {one.name: one.annotation for one in ordered}
+    return command
 
 
 def _was_given(value: Any) -> bool:

@@ -22,7 +22,6 @@ follows from the hash of a plan and the margins, so whoever holds a release find
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal
 
@@ -32,6 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 from stirred._compiled import helper, kernel
 from stirred._display import withheld
 from stirred._lazy import later
+from stirred._threads import thread_pool
 from stirred.invariants.revealing import TwoMargins, require_margins
 from stirred.tables.groups import mixed
 
@@ -370,7 +370,7 @@ _MOVES = 1 << 24
 """Moves that each chain may make in one stratum."""
 _MOST_RECORDS = 1 << 22
 """Larger strata are left out: a chain starts by shuffling their records."""
-_WORKERS = 4
+_MOST_THREADS = 4
 """Strata looked at side by side: dense tables of large ones take memory."""
 LAWS: tuple[Law, ...] = ("hypergeometric", "uniform")
 
@@ -423,7 +423,7 @@ def believe(margins: TwoMargins, plan_hash: str) -> Beliefs:
             return None
         return {law: posterior(held, swapped, law, plan_hash, sweeps) for law in LAWS}
 
-    with ThreadPoolExecutor(_WORKERS) as pool:  # kernels do without the interpreter lock
+    with thread_pool(_MOST_THREADS) as pool:  # kernels do without the interpreter lock
         believed = list(pool.map(of, chosen.tolist()))
     found = [(many, by_law) for many, by_law in zip(times.tolist(), believed, strict=True) if by_law is not None]
     uniform = [by_law["uniform"] for _, by_law in found]

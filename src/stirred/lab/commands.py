@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stirred import errors
-from stirred.cli.options import Paper
+from stirred.cli.options import Paper, computing
 from stirred.lab.audit.results import FALSE_ALARM
 
 if TYPE_CHECKING:
@@ -191,6 +191,7 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600}
 
 
 @app.command("plan")
+@computing
 def plan(
     plan: PlanFile,
     runs: Runs = None,
@@ -208,6 +209,7 @@ def plan(
 
 
 @app.command("program")
+@computing
 def program(
     plan: PlanFile,
     command: Annotated[
@@ -249,6 +251,7 @@ def program(
 
 
 @app.command("release")
+@computing
 def release(
     release: Annotated[
         Path, typer.Argument(help="A release folder or a released file, made by stirred or by another program.")
@@ -283,8 +286,8 @@ def release(
     show(found, as_json)
 
 
-app.command("noise")(noise)
-app.command("exact")(exact)
+app.command("noise")(computing(noise))
+app.command("exact")(computing(exact))
 
 
 def show(found: Audit, as_json: bool) -> None:

@@ -23,10 +23,8 @@ infinity where a pair is not constrained. The largest ratio is the smallest budg
 from __future__ import annotations
 
 import math
-import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -35,6 +33,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from stirred._compiled import kernel
 from stirred._display import brief
+from stirred._threads import thread_pool
 from stirred.errors import (
     distances_do_not_fit,
     not_a_distribution,
@@ -636,7 +635,7 @@ def _filled(kernel: Callable[..., Any], matrix: Array, pairs: _Pairs, *arguments
     if len(pieces) == 1:
         fill(pieces[0])
     else:
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
+        with thread_pool() as pool:
             list(pool.map(fill, pieces))
     return result
 

@@ -28,13 +28,13 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
+from stirred._threads import thread_count, thread_pool
 
 BLOCK_BYTES = 1 << 18
 """Large enough that the system call is negligible, small enough to stay in a core's cache."""
@@ -103,8 +103,6 @@ CHUNK_ROWS = 1 << 17
 WORDS_BYTES = 1 << 17
 """Bytes in a block of words: together with a table of 65,536 cells it stays in a core's own cache."""
 
-THREADS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
 ROW, WORD, STATUS, BITS, FIRST, SECOND = range(6)
 """Slots of the state that kernels resume from; the last two are each kernel's own."""
 
@@ -125,11 +123,11 @@ def in_chunks(size: int, source: RandomSource, fill: Callable[[int, int, RandomS
     """Call ``fill(start, stop, source)`` for consecutive ranges of rows, in parallel where the source allows."""
     ranges = [(start, min(start + CHUNK_ROWS, size)) for start in range(0, size, CHUNK_ROWS)]
     sources = _sources(source)
-    if THREADS < 2 or len(ranges) < 2 or not isinstance(source, SystemSource | SeededSource):
+    if thread_count() < 2 or len(ranges) < 2 or not isinstance(source, SystemSource | SeededSource):
         for (start, stop), own in zip(ranges, sources, strict=False):
             fill(start, stop, own)
         return
-    with ThreadPoolExecutor(min(THREADS, len(ranges))) as pool:
+    with thread_pool(len(ranges)) as pool:
         # Submitted in order by this thread, which therefore keys the streams in order.
         waiting = [pool.submit(fill, *rows, own) for rows, own in zip(ranges, sources, strict=False)]
         for chunk in waiting:

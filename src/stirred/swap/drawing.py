@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -17,6 +16,7 @@ import numpy as np
 
 from stirred import errors
 from stirred._compiled import kernel as compiled
+from stirred._threads import meanwhile, thread_pool
 from stirred.invariants import Margin
 from stirred.noise import RandomSource, SystemSource
 from stirred.releases.folder.atomic import CONFIDENTIAL
@@ -177,7 +177,7 @@ class SwapRelease:
     def write_files(self, folder: Path, progress: Progress) -> Certificate:
         """Write everything that a recipient gets into an empty folder, but the certificate, which is returned."""
         progress.stage("writing microdata")
-        with ThreadPoolExecutor() as pool:
+        with thread_pool() as pool:
             released = list(pool.map(lambda table: self._write_table(folder, *table), self._tables()))
         progress.stage("writing tables and documents")
         kind = self.plan.format or self.dataset.input.format
@@ -264,12 +264,11 @@ def draw(
     for one in plan.published_tables:
         source_of(dataset).require(one)
     progress.stage("counting the invariants and looking for stops")
-    with ThreadPoolExecutor(1) as pool:
-        rates = rates_of_dataset(dataset)
-        data_of_swap = swapped_data(dataset, rates or one_rate(plan))
-        looking = pool.submit(_stops, dataset, data_of_swap)
+    rates = rates_of_dataset(dataset)
+    data_of_swap = swapped_data(dataset, rates or one_rate(plan))
+    with meanwhile(lambda: _stops(dataset, data_of_swap)) as stops:
         margins = count_margins(dataset)
-        refuse_stops(looking.result(), plan.allow)
+        refuse_stops(stops(), plan.allow)
     strata = strata_of_dataset(dataset, margins)
     by_stratum = rates.by_stratum(dataset.strata) if rates else None
     later = later_rounds(plan, dataset.counted)

@@ -19,7 +19,6 @@ search is not complete: docs/guarantee.md says what it misses.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations
@@ -30,6 +29,7 @@ from numpy.typing import NDArray
 
 from stirred._compiled import kernel
 from stirred._display import withheld
+from stirred._threads import thread_pool
 from stirred.tables.columns import Codes
 from stirred.tables.groups import mixed
 
@@ -114,7 +114,7 @@ def search(rows: Rows, places: Places, also: Sequence[Sequence[str]] = ()) -> li
     found: dict[tuple[str, ...], NDArray[np.float64]] = {(name,): looking.at((name,)) for name in names}
     ranked = sorted(names, key=lambda name: (-float(found[name,].max()), name))[:MOST_COLUMNS]
     pairs = list(combinations(sorted(ranked), 2))
-    with ThreadPoolExecutor() as pool:  # sorting and counting do without the interpreter lock
+    with thread_pool() as pool:  # sorting and counting do without the interpreter lock
         found |= dict(zip(pairs, pool.map(looking.at, pairs), strict=True))
     given = [tuple(sorted(one)) for one in also if one]
     found |= {one: looking.at(one) for one in given if one not in found}

@@ -20,7 +20,6 @@ rows which agree on what is tried stay together; nothing here reaches a release 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import combinations
 from math import sqrt
@@ -30,6 +29,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._compiled import kernel
+from stirred._threads import thread_pool
 from stirred.swap.data.dataset import Dataset
 from stirred.swap.plan.sections import MAIN
 from stirred.tables.columns import Codes, Column
@@ -368,7 +368,7 @@ def _of_variable(
         counts = [_gained_and_lost(_keys(cells, low)) for cells in (held, [part.strata, *held])]
         return max((_told(part, columns, variable, *both, wrong) for both in counts), key=lambda one: one.share)
 
-    with ThreadPoolExecutor() as pool:  # sorting and counting do without the interpreter lock
+    with thread_pool() as pool:  # sorting and counting do without the interpreter lock
         found = list(pool.map(of, groups))
     if with_tree and len(part.held) > 2:
         right = predicted_by_tree([part.strata, *part.held.values()], codes, part.half)

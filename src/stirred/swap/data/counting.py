@@ -15,7 +15,6 @@ gives its records the same rates, and a recipient computes them again from the r
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -25,6 +24,7 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred._compiled import kernel
 from stirred._display import withheld
+from stirred._threads import thread_pool
 from stirred.invariants import Margin, fingerprint
 from stirred.spec import Specification
 from stirred.swap.data.dataset import Dataset, fine_columns, stratum_columns
@@ -117,7 +117,7 @@ def count_margins(dataset: Dataset, prints: bool = True) -> Margins:
         return count_margin(margin, source, len(plan.match), prints)
 
     workers = None if dataset.records <= _SIDE_BY_SIDE else 1  # sorted keys of two margins would fill the memory
-    with ThreadPoolExecutor(workers) as pool:  # sorting and hashing do without the interpreter lock
+    with thread_pool(workers) as pool:  # sorting and hashing do without the interpreter lock
         whole = pool.submit(_whole, dataset) if prints and dataset.linked else None
         return Margins(tuple(pool.map(count, declared, tables)), whole.result() if whole else None)
 

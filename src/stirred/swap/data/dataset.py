@@ -24,7 +24,6 @@ only in their persons are different records. Everything that check and release c
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -36,6 +35,7 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred._compiled import kernel
 from stirred._display import withheld
+from stirred._threads import meanwhile
 from stirred.releases.folder.documents import ReleasedTable
 from stirred.releases.mechanism import Data
 from stirred.releases.plans import InputSection, by_table
@@ -547,11 +547,10 @@ def _tie(plan: SwapPlan, linked: _ReadLinked, ids: Mapping[str, pa.ChunkedArray]
     assert plan.id is not None
     if not _comparable(found[entry.link].type, ids[plan.id].type):
         raise errors.id_types_differ(entry.name, entry.link)
-    with ThreadPoolExecutor(1) as pool:
-        counting = pool.submit(count_repeated, found[entry.id]) if entry.id else None
+    with meanwhile(lambda: count_repeated(found[entry.id]) if entry.id else 0) as repeated:
         position = locate(ids[plan.id], found[entry.link])
-        if entry.id and counting is not None and (repeated := counting.result()) > 0:
-            raise errors.duplicate_ids(entry.name, entry.id, repeated)
+        if entry.id and (many := repeated()) > 0:
+            raise errors.duplicate_ids(entry.name, entry.id, many)
     if (orphans := int(np.count_nonzero(position < 0))) > 0:
         raise errors.linked_without_record(entry.name, entry.link, MAIN, orphans)
     record = position.astype(np.uint32)

@@ -7,9 +7,7 @@ Reads a table in one pass: encodes columns, collects identifiers, counts nulls.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +18,7 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred._compiled import helper, kernel
 from stirred._display import withheld
+from stirred._threads import thread_pool
 from stirred.tables.columns import Column, ColumnEncoder, Table, is_supported, plain_type
 from stirred.tables.groups import mixed
 from stirred.tables.reading.inputs import MOST_ROWS, Input, Told
@@ -98,7 +97,7 @@ def count_repeated(identifiers: pa.ChunkedArray) -> int:
             found += int(_count_repeated(sorted_out[low:high], np.zeros(slots, dtype=np.int64)))
         return found
 
-    with ThreadPoolExecutor(2) as pool:
+    with thread_pool(2) as pool:
         return sum(pool.map(repeated_in, range(min(2, buckets))))
 
 
@@ -224,7 +223,8 @@ def _hash_out(wanted, keys, rows, positions):  # type: ignore[no-untyped-def]
         positions[i] = rows[at]
 
 
-_WORKERS = min(4, os.cpu_count() or 1)
+_MOST_THREADS = 4
+"""Columns that are encoded side by side: more would take memory."""
 
 
 @withheld
@@ -249,7 +249,7 @@ def read_parts(opened: Input, columns: Sequence[str], told: Told | None = None) 
         encoder.add(array)
         return encoder.finish()
 
-    with ThreadPoolExecutor(_WORKERS) as pool:
+    with thread_pool(_MOST_THREADS) as pool:
         for batch in opened.batches(columns, (), told):
             parts = dict(zip(batch.schema.names, batch.columns, strict=True))
             made = pool.map(encoded, columns, [parts[column] for column in columns])
@@ -275,7 +275,7 @@ def read_table(
     encoders = {column: ColumnEncoder(name, column, opened.kinds[column], opened.rows) for column in columns}
     kept = {column: IdentifierCollector(name, column, opened.kinds[column], opened.rows) for column in identifiers}
     rows = 0
-    with ThreadPoolExecutor(_WORKERS) as pool:  # columns are independent, and the kernels do without the lock
+    with thread_pool(_MOST_THREADS) as pool:  # columns are independent, and the kernels do without the lock
         for batch in opened.batches(columns, identifiers, told):
             rows += batch.num_rows
             if rows > MOST_ROWS:

@@ -25,7 +25,6 @@ import os
 import subprocess  # nosec B404 # runs this Python on a fixed program, see below
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,6 +34,7 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred._compiled import said_to_compile
 from stirred._display import withheld
+from stirred._threads import thread_count, thread_pool
 from stirred.topdown.fitting import fit_kernel, level_problem, rounding_kernel
 from stirred.topdown.fitting.level_problem import (
     UNBOUNDED,
@@ -48,8 +48,6 @@ from stirred.topdown.fitting.level_problem import (
     separates,
 )
 from stirred.topdown.fitting.rounding_kernel import FREED, IMPOSSIBLE, WIDENED
-
-THREADS = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 VIOLATION = 1e-4
 """By how many persons a fit may break a bound; rounding keeps it exactly."""
@@ -81,9 +79,7 @@ class LevelFit:
     ridge: float
 
 
-def fit_level(
-    problem: LevelProblem, *, gap: float = 1e-6, most_sweeps: int = 10_000, threads: int = THREADS
-) -> LevelFit:
+def fit_level(problem: LevelProblem, *, gap: float = 1e-6, most_sweeps: int = 10_000) -> LevelFit:
     """Fit all children of a level: nonnegative, adding up to their parents, zero where not allowed, within bounds.
 
     Roots (a problem without parents) are fitted to their measurements alone. A parent stops when its certificate is at
@@ -121,20 +117,18 @@ def fit_level(
     )
     objective = _objective(problem, ridge)
     chunks = chunks_of(sizes * (1 + len(problem.measured) + len(problem.bounds)))
-    in_threads(
-        lambda first, last: _fit_chunk(problem, support, objective, fit, first, last, gap, most_sweeps), chunks, threads
-    )
+    in_threads(lambda first, last: _fit_chunk(problem, support, objective, fit, first, last, gap, most_sweeps), chunks)
     return fit
 
 
-def in_threads(work: Callable[[int, int], None], chunks: Iterable[tuple[int, int]], threads: int) -> None:
+def in_threads(work: Callable[[int, int], None], chunks: Iterable[tuple[int, int]]) -> None:
     """Do ``work(first, last)`` for each chunk, on several threads; compiled code runs without the interpreter lock."""
     listed = list(chunks)
-    if threads < 2 or len(listed) < 2:
+    if len(listed) < 2 or thread_count() < 2:
         for first, last in listed:
             work(first, last)
         return
-    with ThreadPoolExecutor(min(threads, len(listed))) as pool:
+    with thread_pool(len(listed)) as pool:
         for done in [pool.submit(work, first, last) for first, last in listed]:
             done.result()
 
@@ -367,7 +361,7 @@ class RoundingReport:
 
 
 def round_level(
-    problem: LevelProblem, fit: LevelFit, chain: tuple[NDArray[np.int32], ...], *, threads: int = THREADS
+    problem: LevelProblem, fit: LevelFit, chain: tuple[NDArray[np.int32], ...]
 ) -> tuple[Histograms, RoundingReport]:
     """Integer histograms of all children, and how each parent fared.
 
@@ -389,7 +383,6 @@ def round_level(
     in_threads(
         lambda first, last: _round_chunk(problem, support, fit, nest, first, last, rounded, stages),
         chunks_of(np.diff(fit.starts)),
-        threads,
     )
     sizes = np.diff(fit.starts)
     # Added one by one: what reduceat makes of a parent depends, to a bit, on what comes after it.
@@ -404,7 +397,7 @@ def compile_kernel() -> None:
     problem = LevelProblem(Histograms.from_dense(np.array([[1]])), np.array([0, 1]), 1, (each,))
     none, whole = np.zeros(1), np.zeros(1, dtype=np.int32)
     fit = LevelFit(np.ones(1), np.array([0, 1]), none, none, whole, np.ones(1, dtype=np.bool_), 1.0, 0.0)
-    round_level(problem, fit, (whole,), threads=1)
+    round_level(problem, fit, (whole,))
 
 
 def _round_chunk(
