@@ -1,8 +1,6 @@
-"""Texts of README.txt of a swapped release, and of the note beside the confidential comparison.
+"""Writes what a swapped release says in words: README.txt, notes for analysts and beside the confidential comparison.
 
-What analysts of a swapped release need to know, for its report.
-
-Keep in mind: everything follows from the plan and the names of columns, as in README.txt; no table is read.
+Keep in mind: everything follows from the plan and the names of columns; no table is read.
 """
 
 from __future__ import annotations

@@ -50,6 +50,16 @@ class Groups:
         _tally(self.ids, sizes)
         return sizes
 
+    def of_each(self, part: NDArray[np.integer]) -> NDArray[np.int64]:
+        """For each group the number that its records share."""
+        found = np.zeros(self.count, dtype=np.int64)
+        found[self.ids] = part
+        return found
+
+    def members(self) -> NDArray[np.int64]:
+        """One record of each group."""
+        return self.of_each(np.arange(len(self.ids)))
+
     def among(self, rows: NDArray[np.bool_]) -> Groups:
         """The groups of some records, numbered as before; a group may have none of them."""
         return Groups(self.ids[rows], self.count)
@@ -174,8 +184,7 @@ def cells(columns: Sequence[Column], rows: int) -> Cells:
     cardinalities = tuple(column.cardinality for column in columns)
     if not fits_one_key(columns):
         grouped = group(columns, rows)
-        member = np.zeros(grouped.count, dtype=np.int64)
-        member[grouped.ids] = np.arange(rows)
+        member = grouped.members()
         codes = tuple(column.codes[member] for column in columns)
         return Cells(names, grouped.sizes(), None, cardinalities, codes)
     if _direct(prod(cardinalities), rows):

@@ -1,13 +1,11 @@
-"""How swappers select, move and release the records of one small stratum: exact laws, by enumeration.
+"""What other swappers do and the theorem does not cover: their exact laws and losses on small examples, by enumeration.
 
-Used by :mod:`stirred.lab.definitions.swap_practices` and by audits. Some of these are not what this package does; their
-docstrings say what they do. Rates may be floats, where speed counts for more than exactness.
-
-What other swappers do and the theorem does not cover: the exact loss of each on a small example, by enumeration.
-
-An example is a few households of one stratum in all files that agree on the published counts, and a practice is the law
-of the released table for each of these files. Held values are written as numbers, swap values as letters. Beside every
-practice stands the swap of this package on the same households: its exact loss is never above the theorem's epsilon.
+First come the parts of which practices are made: who is selected, how the selected move, what is released. Some are not
+what this package does; their docstrings say what they do. Rates may be floats, where speed counts for more than
+exactness. Then the practices. An example is a few households of one stratum in all files that agree on the published
+counts, and a practice is the law of the released table for each of these files. Held values are written as numbers,
+swap values as letters. Beside every practice stands the swap of this package on the same households: its exact loss is
+never above the theorem's epsilon.
 
 >>> print(practice("unique-in-county"))
 unique-in-county        5.50   4.31   7.32   1.331 times the bound

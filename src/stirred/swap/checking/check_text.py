@@ -1,9 +1,4 @@
-"""Information loss in words, for the text of a check.
-
-The parts of a check's page that say what the published counts reveal by themselves.
-
-The text that ``print`` shows of the check of a swap.
-"""
+"""Writes the page of text that ``print`` shows of the check of a swap. Confidential, as the check is."""
 
 from __future__ import annotations
 

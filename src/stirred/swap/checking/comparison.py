@@ -1,9 +1,10 @@
-"""Information loss of a table as statistical offices state it: distances between cells before and after a swap.
+"""Compares released with true tables, before a draw and after it: expected and true errors, information loss.
 
-For a true cell x and a released cell z: the absolute distance |z - x|, the relative one |z - x| / |x|, and that of
-square roots |sqrt z - sqrt x|. Means and quantiles are over the cells that are not zero in the true table; cells that
-become zero are *false zeros*, and cells that are zero and become something else *false non-zeros*, counted apart with
-what is in them. All are given for a whole table and for every value of each swapped column that it has.
+Information loss is what statistical offices state: distances between cells before and after a swap. For a true cell x
+and a released cell z: the absolute distance |z - x|, the relative one |z - x| / |x|, and that of square roots |sqrt z -
+sqrt x|. Means and quantiles are over the cells that are not zero in the true table; cells that become zero are *false
+zeros*, and cells that are zero and become something else *false non-zeros*, counted apart with what is in them. All are
+given for a whole table and for every value of each swapped column that it has.
 
 After drawing, distances are those of the cells. Before it, they are expected distances:
 
@@ -16,12 +17,8 @@ After drawing, distances are those of the cells. Before it, they are expected di
 
 Quantiles before drawing are quantiles over cells of their expected distance, and thus closer together than those after.
 
-Published tables beside the true ones, and the information loss of this draw. Confidential.
-
-What the custodian of a swapped release can know and must keep: true errors, and what the invariants reveal.
-
-True tables are counted from the confidential file, released ones from the folder. Keep in mind: rows of a release are
-sorted anew, so nothing here says which records moved, nor how many; nobody can know that from the two files.
+Keep in mind: rows of a release are sorted anew, so nothing here says which records moved, nor how many; nobody can know
+that from the confidential file and the release.
 """
 
 from __future__ import annotations

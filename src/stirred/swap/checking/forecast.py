@@ -1,29 +1,23 @@
-"""All pairs of held and swapped cells within strata, and keys to find them by.
+"""Forecasts tables of a swap before any randomness is drawn: the exact mean and variance of every cell.
 
-Exact mean and variance of cells after several rounds.
+Each cell of each stratum has an exact mean and variance (:mod:`stirred.swap.law.moments`); strata are independent, so
+they add. From these come two forecasts of the mean absolute percentage error (MAPE): that of the expected table, which
+is a lower bound on the expected MAPE (Jensen), and a normal approximation to the expected MAPE itself.
+:mod:`stirred.swap.checking.comparison` has other distances.
 
-Nested rounds have the same law in any order (docs/guarantee.md), so the finest may be taken as the first. Within a
-group of a round a cell has, given its count x before, a mean that is linear and a variance that is quadratic in x. So
-the mean and the variance of x are all that is needed of the finer rounds, and groups of one round are independent:
-moments are added up from the finest groups to the strata of the first round.
+*Several rounds.* Nested rounds have the same law in any order (docs/guarantee.md), so the finest may be taken as the
+first. Within a group of a round a cell has, given its count x before, a mean that is linear and a variance that is
+quadratic in x. So the mean and the variance of x are all that is needed of the finer rounds, and groups of one round
+are independent: moments are added up from the finest groups to the strata of the first round.
 
-What a swap is expected to do to a table, before any randomness is drawn.
-
-For a table by some match, held and swap variables, each cell of each stratum has an exact mean and variance
-(:mod:`stirred.swap.law.moments`); strata are independent, so they add. From these come two forecasts of the mean
-absolute percentage error (MAPE): that of the expected table, which is a lower bound on the expected MAPE (Jensen), and
-a normal approximation to the expected MAPE itself. :mod:`stirred.swap.checking.comparison` has other distances.
-
-Tables of linked rows, sums and weighted counts are forecast in :mod:`stirred.swap.checking.forecast`, in the same form.
-
-Forecasts of tables of linked rows, of sums and of weighted counts: what a swap is expected to do to them.
-
-Such a cell is sum_i u_i v_sigma(i): u_i is what record i brings into the row of the cell (how many of its persons, the
-sum of their values or weights), v_i is 1 if the record has the cell's swap values and else 0. Scores are added up
-within a record before anything is computed. With n records in a stratum, n_s of them with v = 1, ubar the mean of u and
-b = n_s/n, the mean is n ubar b + shrinkage [uv] and the variance is that of
+*Linked rows, sums and weighted counts.* Such a cell is sum_i u_i v_sigma(i): u_i is what record i brings into the row
+of the cell (how many of its persons, the sum of their values or weights), v_i is 1 if the record has the cell's swap
+values and else 0. Scores are added up within a record before anything is computed. With n records in a stratum, n_s of
+them with v = 1, ubar the mean of u and b = n_s/n, the mean is n ubar b + shrinkage [uv] and the variance is that of
 :func:`stirred.swap.law.moments.score_covariance` for centred scores, both exact; strata add. They hold for one rate
 only.
+
+Keep in mind: forecasts start from the true counts, so they are confidential.
 """
 
 from __future__ import annotations
@@ -37,7 +31,7 @@ from numpy.typing import NDArray
 
 from stirred._display import withheld
 from stirred.swap.data.counting import RecordRates, one_rate
-from stirred.swap.data.dataset import Dataset, constant_columns, stratum_columns
+from stirred.swap.data.dataset import Dataset, stratum_columns
 from stirred.swap.data.records import Source, source_of
 from stirred.swap.law.moments import (
     ConstantsTable,
@@ -53,6 +47,9 @@ from stirred.tables import Column
 from stirred.tables.columns import Codes
 from stirred.tables.exact_numbers import row_numbers
 from stirred.tables.groups import Groups, anonymous, cells, group
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
 
 _MOST_PAIRS = 50_000_000
 
@@ -87,9 +84,6 @@ def look_up(keys: NDArray[np.int64], wanted: NDArray[np.int64]) -> tuple[NDArray
     """Where each of ``wanted`` stands among ``keys``, which are increasing, and whether it does."""
     at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
     return at, keys[at] == wanted
-
-
-Floats = NDArray[np.float64]
 
 
 @withheld
@@ -160,9 +154,9 @@ def after_finer_rounds(dataset: Dataset, held: Groups, swapped: Groups) -> Cells
         start = before.at(key_of(which, *codes, held.count, swapped.count))
         constants = stratum_constants(sizes, later.rate)
         after = after_round(constants, sizes[which], by_held.counts[h], by_swapped.counts[s], *start)
-        parent_of = np.zeros(level.count, dtype=np.int64)
-        parent_of[level.ids] = parent.ids
-        keys, at = np.unique(key_of(parent_of[which], *codes, held.count, swapped.count), return_inverse=True)
+        keys, at = np.unique(
+            key_of(level.of_each(parent.ids)[which], *codes, held.count, swapped.count), return_inverse=True
+        )
         mean, variance = (np.bincount(at, part, len(keys)).astype(np.float64) for part in after)
         before = CellsBefore(keys, mean, variance)
     return before
@@ -246,24 +240,23 @@ def expected_table(dataset: Dataset, by: Sequence[str], rates: RecordRates | Non
     """
     plan, rows = dataset.plan, dataset.records
     strata = anonymous(dataset.strata.ids, dataset.strata.count)
-    held = group(dataset.table.pick([name for name in by if name in dataset.held_within]), rows)
-    swapped = group(dataset.table.pick([name for name in by if name in plan.swap]), rows)
-    constant = constant_columns(plan)
-    area = group(dataset.table.pick([name for name in by if name in constant]), rows)
-    by_held = cells([strata, anonymous(held.ids, held.count)], rows)
-    by_swapped = cells([strata, anonymous(swapped.ids, swapped.count)], rows)
-    inner = cells([strata, anonymous(held.ids, held.count), anonymous(swapped.ids, swapped.count)], rows)
+    roles = [_role(dataset, name) for name in by]
+    area, held, swapped = (
+        group(dataset.table.pick([name for name, own in zip(by, roles, strict=True) if own == role]), rows)
+        for role in ("match", "hold", "swap")
+    )
+    h_column, s_column = anonymous(held.ids, held.count), anonymous(swapped.ids, swapped.count)
+    by_held, by_swapped = cells([strata, h_column], rows), cells([strata, s_column], rows)
+    inner = cells([strata, h_column, s_column], rows)
     if (dataset.strata.count + 1) * held.count * swapped.count >= 1 << 63:
         return None
     held_codes, swapped_codes, inner_codes = by_held.codes, by_swapped.codes, inner.codes
     stratum, h, s = pairs(dataset.strata.count, held_codes, swapped_codes)
     if stratum is None:
         return None
-    sizes = dataset.strata.sizes()
-    at_true, found_true = look_up(
-        key_of(inner_codes[0], inner_codes[1], inner_codes[2], held.count, swapped.count),
-        key_of(stratum, held_codes[1][h], swapped_codes[1][s], held.count, swapped.count),
-    )
+    sizes, shape = dataset.strata.sizes(), (held.count, swapped.count)
+    wanted = key_of(stratum, held_codes[1][h], swapped_codes[1][s], *shape)
+    at_true, found_true = look_up(key_of(inner_codes[0], inner_codes[1], inner_codes[2], *shape), wanted)
     true = np.where(found_true, inner.counts.astype(np.int64)[at_true], 0)
     n, n_h, n_s = sizes[stratum], by_held.counts[h], by_swapped.counts[s]
     empty = None
@@ -271,8 +264,7 @@ def expected_table(dataset: Dataset, by: Sequence[str], rates: RecordRates | Non
         finer = after_finer_rounds(dataset, held, swapped)
         if finer is None:
             return None
-        start = finer.at(key_of(stratum, held_codes[1][h], swapped_codes[1][s], held.count, swapped.count))
-        mean, variance = after_round(stratum_constants(sizes, one_rate(plan)), n, n_h, n_s, *start)
+        mean, variance = after_round(stratum_constants(sizes, one_rate(plan)), n, n_h, n_s, *finer.at(wanted))
     elif rates is None:
         constants = stratum_constants(sizes, one_rate(plan))
         mean, variance = cell_moments(constants, n, n_h, n_s, true)
@@ -288,7 +280,6 @@ def expected_table(dataset: Dataset, by: Sequence[str], rates: RecordRates | Non
             mean[here], variance[here] = cell_moments(constants, n[here], n_h[here], n_s[here], true[here])
         if np.count_nonzero(left) > _MOST_UNEQUAL_PAIRS:
             return None
-        h_column, s_column = anonymous(held.ids, held.count), anonymous(swapped.ids, swapped.count)
         inside = rates.tally(group([strata, h_column, s_column], rows))
         mean[left], variance[left] = unequal_cell_moments(
             by_stratum,
@@ -297,23 +288,20 @@ def expected_table(dataset: Dataset, by: Sequence[str], rates: RecordRates | Non
             rates.tally(group([strata, s_column], rows))[s[left]],
             np.where(found_true[left][:, None], inside[at_true[left]], 0),
         )
-    area_of = np.zeros(dataset.strata.count, dtype=np.int64)
-    area_of[dataset.strata.ids] = area.ids
-    keys = key_of(area_of[stratum], held_codes[1][h], swapped_codes[1][s], held.count, swapped.count)
+    area_of = dataset.strata.of_each(area.ids)
+    keys = key_of(area_of[stratum], held_codes[1][h], swapped_codes[1][s], *shape)
     found, position = np.unique(keys, return_inverse=True)
 
     def added(part: NDArray[Any]) -> NDArray[np.float64]:
         return np.bincount(position, weights=part, minlength=len(found)).astype(np.float64)
 
-    codes = _codes(dataset, by, found, area, held, swapped)
-    order = np.lexsort(codes[::-1])
+    order, columns = _in_order(dataset.table.pick(by), roles, found, (area, held, swapped))
     may_grow, may_shrink = added(np.minimum(n_h, n_s) - true), added(true - np.maximum(n_h + n_s - n, 0))
     facts = CellFacts(
         None if empty is None else np.exp(added(empty))[order],
         np.ones(len(found)),
         ((may_grow == 0) | (may_shrink == 0))[order],
     )
-    columns = [dataset.table[name].with_codes(part[order]) for name, part in zip(by, codes, strict=True)]
     return ExpectedTable(
         PublishedTable(by=tuple(by)),
         labels_of(columns),
@@ -321,7 +309,7 @@ def expected_table(dataset: Dataset, by: Sequence[str], rates: RecordRates | Non
         added(mean)[order],
         added(variance)[order],
         facts,
-        places_of(columns, [name in plan.swap for name in by]),
+        places_of(columns, [role == "swap" for role in roles]),
     )
 
 
@@ -340,26 +328,30 @@ def places_of(columns: Sequence[Column], swapped: Sequence[bool]) -> tuple[Place
     )
 
 
-def _codes(
-    dataset: Dataset, by: Sequence[str], keys: NDArray[np.int64], area: Groups, held: Groups, swapped: Groups
-) -> list[Codes]:
-    """The codes of ``by`` in each cell, from a record of the group they belong to."""
-    parts = {
+def _role(dataset: Dataset, name: str | None) -> str:
+    """Whether a column of the record (None: of a linked row) stays with it, moves, or is the same in all of a
+    stratum."""
+    if name is None or name in dataset.held_within:
+        return "hold"
+    return "swap" if name in dataset.plan.swap else "match"
+
+
+def _in_order(
+    columns: Sequence[Column], roles: Sequence[str], keys: Integers, groups: tuple[Groups, Groups, Groups]
+) -> tuple[NDArray[np.intp], list[Column]]:
+    """The order of a table's cells by their codes, and its columns with these codes in that order; each is taken from
+    a member of the group that a cell belongs to."""
+    area, held, swapped = groups
+    found = {
         "match": (area, keys // (held.count * swapped.count)),
         "hold": (held, keys // swapped.count % held.count),
         "swap": (swapped, keys % swapped.count),
     }
-    columns = []
-    for name in by:
-        role = "hold" if name in dataset.held_within else "swap" if name in dataset.plan.swap else "match"
-        grouped, position = parts[role]
-        member = np.zeros(grouped.count, dtype=np.int64)
-        member[grouped.ids] = np.arange(dataset.records)
-        columns.append(dataset.table[name].codes[member[position]])
-    return columns
+    rows = {role: grouped.members()[position] for role, (grouped, position) in found.items() if role in roles}
+    codes = [column.codes[rows[role]] for column, role in zip(columns, roles, strict=True)]
+    order = np.lexsort(codes[::-1])
+    return order, [column.with_codes(part[order]) for column, part in zip(columns, codes, strict=True)]
 
-
-Integers = NDArray[np.int64]
 
 _MOST_SCORE_PAIRS = 20_000_000
 """Cells of strata: they take twice the memory of those of plain counts."""
@@ -378,12 +370,12 @@ class _Scores:
 def expected_scores(dataset: Dataset, asked: PublishedTable) -> ExpectedTable | None:
     """The forecast of a table of linked rows, sums or weighted counts; None where it would take too many cells."""
     plan, source = dataset.plan, source_of(dataset)
-    roles = [_role(dataset, source, asked, name) for name in asked.by]
+    named = [source.of_record(asked, name) for name in asked.by]
+    roles = [_role(dataset, name) for name in named]
     columns = source.columns(asked, asked.by)
     rows, record = source.rows(asked), source.record(asked)
 
     kept = group([column for column, role in zip(columns, roles, strict=True) if role == "hold"], rows)
-    named = [source.of_record(asked, name) for name in asked.by]
 
     def of_records(role: str) -> Groups:
         targets = [target for target, own in zip(named, roles, strict=True) if own == role and target is not None]
@@ -447,8 +439,7 @@ def expected_scores(dataset: Dataset, asked: PublishedTable) -> ExpectedTable | 
     empty = log_chance_of_empty(constants, sizes[stratum], holders[0], n_s, holders[1])
     signed = bool(np.any(scores.score < 0))
 
-    area_of = np.zeros(strata.count, dtype=np.int64)
-    area_of[strata.ids] = area.ids
+    area_of = strata.of_each(area.ids)
     keys, position = np.unique(
         key_of(area_of[stratum], row_of[h], by_swapped.codes[1][s], kept.count, swapped.count), return_inverse=True
     )
@@ -465,9 +456,7 @@ def expected_scores(dataset: Dataset, asked: PublishedTable) -> ExpectedTable | 
         column if target is None or role == "hold" else Column(column.name, dataset.table[target].codes, column.values)
         for column, role, target in zip(columns, roles, named, strict=True)
     ]
-    labelled = _cell_columns(wide, roles, keys, (area, kept, swapped))
-    order = np.lexsort([column.codes for column in labelled[::-1]])
-    in_order = [column.with_codes(column.codes[order]) for column in labelled]
+    order, in_order = _in_order(wide, roles, keys, (area, kept, swapped))
     true_numbers = added(true)[order]
     facts = CellFacts(
         None if signed else np.exp(added(empty))[order],
@@ -484,14 +473,6 @@ def expected_scores(dataset: Dataset, asked: PublishedTable) -> ExpectedTable | 
         facts,
         places_of(in_order, [role == "swap" for role in roles]),
     )
-
-
-def _role(dataset: Dataset, source: Source, asked: PublishedTable, name: str) -> str:
-    """Whether a column of a table stays with the record, moves, or is the same in all of a stratum."""
-    target = source.of_record(asked, name)
-    if target is None or target in dataset.held_within:
-        return "hold"
-    return "swap" if target in dataset.plan.swap else "match"
 
 
 def _scores(source: Source, asked: PublishedTable, record: NDArray[np.integer], kept: Groups) -> _Scores:
@@ -525,25 +506,3 @@ def _same_for_all(scores: _Scores, at: NDArray[np.intp], count: int, sizes: Inte
     differ = np.bincount(at, weights=scores.score != first[at], minlength=count)
     entries = np.bincount(at, minlength=count)
     return np.asarray((differ == 0) & ((entries == sizes) | (first == 0)), dtype=np.bool_)
-
-
-def _cell_columns(
-    columns: list[Column],
-    roles: list[str],
-    keys: Integers,
-    groups: tuple[Groups, Groups, Groups],
-) -> list[Column]:
-    """The columns of a table with the codes of its cells, each taken from a member of the group it belongs to."""
-    area, kept, swapped = groups
-    positions = {
-        "match": (area.ids, area.count, keys // (kept.count * swapped.count)),
-        "hold": (kept.ids, kept.count, keys // swapped.count % kept.count),
-        "swap": (swapped.ids, swapped.count, keys % swapped.count),
-    }
-    found = []
-    for column, role in zip(columns, roles, strict=True):
-        ids, count, position = positions[role]
-        member = np.zeros(count, dtype=np.int64)
-        member[ids] = np.arange(len(ids))
-        found.append(column.with_codes(column.codes[member[position]]))
-    return found

@@ -1,22 +1,17 @@
-"""How many records a swap is expected to change, and how many it can never change.
+"""Computes how many records a swap is expected to change, how many it never can, and what rates by rule do to them.
 
-A small epsilon says nothing about this: with so many match variables that most strata hold one record, epsilon is
-small and the release is nearly the confidential file. All numbers here are exact expectations and functions of the
-invariants (strata sizes, counts by match and swap variables, and which strata have two held values), so that a release
-may state them (Corollary A.2.2) and a recipient computes them again.
-
-With several rounds the shares are those after the last one (:mod:`stirred.swap.law.permutation`).
-
-With rates by rule the share that ends with other values depends on which swap values the records of each rule have,
-which is protected. What is stated then is its mean over all ways of giving the stratum's swap values to its records.
-
-How likely records are to keep their swap values, one by one, and how many uniques do. Confidential.
+A small epsilon says nothing about this: with so many match variables that most strata hold one record, epsilon is small
+and the release is nearly the confidential file. All shares are exact expectations. Those of :class:`Movement` are
+functions of the invariants (strata sizes, counts by match and swap variables, and which strata have two held values),
+so that a release may state them (Corollary A.2.2) and a recipient computes them again; what is said of single records,
+of uniques and of rules is confidential.
 
 In a stratum of n records of which n_s have the swap values s, a record that moves receives those of a uniformly random
 other one: it ends with other values with probability q (n - n_s)/(n - 1), q being the probability of moving. With rates
-by rule it receives from each record of rule d with probability w_cd, of whom n_d - n_ds have other values.
-
-What rates by rule do to the records at risk and to all others. Confidential: it counts swap values by rule.
+by rule it receives from each record of rule d with probability w_cd, of whom n_d - n_ds have other values. How many end
+with other values then depends on which swap values the records of each rule have, which is protected. What is stated is
+its mean over all ways of giving the stratum's swap values to its records. With several rounds the shares are those
+after the last one (:mod:`stirred.swap.law.permutation`).
 """
 
 from __future__ import annotations
@@ -310,8 +305,7 @@ def _changed_by_place(dataset: Dataset, rates: RecordRates, places: Groups) -> N
     if max(len(by_stratum.counts) * rules, places.count) * rules > _MOST_PAIRS:
         return None
     own = rates.tally(places)
-    stratum = np.zeros(places.count, dtype=np.int64)
-    stratum[places.ids] = dataset.strata.ids
+    stratum = places.of_each(dataset.strata.ids)
     received = received_probabilities(by_stratum)
     found = np.empty(own.shape)
     for rule in range(rules):

@@ -1,12 +1,9 @@
-"""Pictures of what other variables and rates would reveal, against epsilon and against the error that they cost.
-
-They are there so that nobody takes "more match variables, smaller epsilon" for better: the published counts then reveal
-more. Drawn from a check, so they are confidential.
-
-Checks a plan against the data before a release: guarantee, risks, forecasts and stops; draws no randomness.
+"""Checks a plan against the data before a release: guarantee, risks, forecasts and stops; draws no randomness.
 
 What a check says is computed from the confidential file and is itself confidential. Choosing the rate or the variables
-by it is a choice made on this data, which voids the guarantee; the check says so.
+by it is a choice made on this data, which voids the guarantee; the check says so. Its pictures set what other variables
+and rates would reveal against epsilon and against the error that they cost, so that nobody takes "more match variables,
+smaller epsilon" for better: the published counts then reveal more.
 """
 
 from __future__ import annotations

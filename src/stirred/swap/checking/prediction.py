@@ -1,10 +1,4 @@
-"""A small decision tree that predicts a swap variable from all held columns together.
-
-Codes of columns are in the order of their values, so a tree finds what single values cannot show: coordinates, dates or
-amounts that nearly all differ and yet tell the place. Columns are cut into 64 parts of about equal size, and a node is
-divided where that makes its halves purest (Gini), down to ten levels.
-
-Measures how well held columns tell the swap variables: what is held is published as it is, and may undo the swap.
+"""Measures how well held columns predict the swap variables: what is held is published as it is, and may undo the swap.
 
 Held columns that predict where a record lives show which records moved, and where from: a postcode that is held while
 its county is swapped, two coordinates together, or a school code with a few typing errors. Each held column, each pair
@@ -15,6 +9,12 @@ other, and the other way round, so that a column of chance does not seem to tell
 The measure is a share: of the records whose value the match variables alone do not predict rightly, how many more are
 predicted rightly with the held columns (less those that are then predicted wrongly). Large files are sampled, so that
 rows which agree on what is tried stay together; nothing here reaches a release but the decision to stop.
+
+The decision tree finds what single values cannot show: coordinates, dates or amounts that nearly all differ and yet
+tell the place, since codes of columns are in the order of their values. Columns are cut into 64 parts of about equal
+size, and a node is divided where that makes its halves purest (Gini), down to ten levels. It is written here because no
+library that the package needs has one (scipy and polars do not), and scikit-learn would be a dependency as large as all
+others together for these eighty lines. Besides, which releases stop would then change with its versions.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
-"""Finds what a swap reveals whatever its epsilon: columns that show who moved, and unique records.
+"""Finds what a swap reveals whatever its epsilon: columns that show who moved, unique records, published counts.
 
-Held columns are published as they are. If one of them determines a swap variable (a tract is held while its county
-is swapped), anyone who knows the code book sees which records moved and from where. If a column has nearly as many
-values as rows, it identifies records. Both are stops: a release ends unless the plan allows them by name. No
-randomness is drawn here.
+Held columns are published as they are. If one of them determines a swap variable (a tract is held while its county is
+swapped), anyone who knows the code book sees which records moved and from where. If a column has nearly as many values
+as rows, it identifies records. Both are stops: a release ends unless the plan allows them by name.
 
-What the invariants of a swap reveal by themselves: the rate has no part in it, and no noise hides it.
-
-A swap publishes the counts by match and held values and those by match and swap values, and which linked rows belong to
-one record. Everything here is computed from these counts, so a recipient can compute it from the release too.
+A swap also publishes the counts by match and held values and those by match and swap values, and which linked rows
+belong to one record. What these invariants reveal is the same at any rate, and no noise hides it; it is computed from
+the counts alone, so a recipient can compute it from the release too. No randomness is drawn here.
 """
 
 from __future__ import annotations
@@ -117,13 +115,9 @@ def _log_chance(strata: Groups, both: Groups, swapped: Column) -> float:
     rows = len(both.ids)
     commonest = np.zeros(strata.count, dtype=np.int64)
     pairs = group([anonymous(strata.ids, strata.count), swapped], rows)
-    stratum_of_pair = np.zeros(pairs.count, dtype=np.int64)
-    stratum_of_pair[pairs.ids] = strata.ids
-    np.maximum.at(commonest, stratum_of_pair, pairs.sizes())
-    stratum_of_group = np.zeros(both.count, dtype=np.int64)
-    stratum_of_group[both.ids] = strata.ids
-    sizes = strata.sizes()
-    share = commonest[stratum_of_group] / sizes[stratum_of_group]
+    np.maximum.at(commonest, pairs.of_each(strata.ids), pairs.sizes())
+    stratum = both.of_each(strata.ids)
+    share = commonest[stratum] / strata.sizes()[stratum]
     return float(np.sum((both.sizes() - 1) * np.log(share)))
 
 

@@ -1,15 +1,13 @@
-"""Counts the invariants of a swap (Definition 3.2.2), and derives the strata and b from them.
+"""Counts the invariants of a swap (Definition 3.2.2), and derives strata, b and the rate of every record from them.
 
 A swap keeps n_mh, the counts by match and held variables, and n_ms, the counts by match and swap variables. Strata
 sizes, the largest stratum b and so epsilon are functions of these margins (Remark 3.2.5), which is why epsilon may be
 published (Corollary A.2.2), and why a recipient can recompute it from the release.
 
-The swap rate of every record, where a plan gives rates by rule.
-
-A rule looks at a record's match and held values and at how many records share them, linked rows included; or at the
-rows of a linked table, and at how many of them share values. A swap keeps all of these, so every file of the universe
-gives its records the same rates, and a recipient computes them again from the release. That is what the theorem needs
-(docs/guarantee.md); nothing here may look at a swap variable.
+Where a plan gives rates by rule, a rule looks at a record's match and held values and at how many records share them,
+linked rows included; or at the rows of a linked table, and at how many of them share values. A swap keeps all of these,
+so every file of the universe gives its records the same rates, and a recipient computes them again from the release.
+That is what the theorem needs (docs/guarantee.md); nothing here may look at a swap variable.
 """
 
 from __future__ import annotations

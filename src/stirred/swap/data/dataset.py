@@ -1,24 +1,19 @@
-"""What the tables of a swap's release contain: the role of every column, as the plan determines it.
+"""Reads the confidential data of a swap once: encoded columns, strata, and linked rows tied to their records.
 
-Used twice: to describe what is written, and by a recipient's check, which derives from the plan what must be there.
+A *record* is one row of the main table together with all linked rows that belong to it: two households that differ only
+in their persons are different records. Everything that check and release compute starts from a :class:`Dataset`;
+loading it settles every question about columns, nulls and ids.
 
-Flat files: one row for each person, in which the columns of the household are repeated.
+What is a function of the plan and of column names alone (the role of every column, flat files, merged match values) is
+used by a recipient's check too, which derives from the plan what must be there. A *flat file* has one row for each
+person, in which the columns of the household are repeated. Read, it is split into the records (households) and their
+linked rows (persons); a release puts them together again, row by row.
 
-Read, such a file is split into the records (households) and their linked rows (persons); a release puts them together
-again, row by row.
-
-Coarser matches for small strata: match values that are merged, by a rule of the plan, where a stratum is small.
-
-The rule looks at the plan and at how many records have which match values, and at nothing else. These counts are
-invariants, so the strata are the same for every file of the universe and the theorem holds with the merged strata. The
-value itself is then *held* and not matched: its counts by swap variables are no longer kept, those of the merged value
-are. A rule that looked at swap values ("merge strata with one swap value") would have no finite epsilon.
-
-The confidential data of a swap, read once: encoded columns, strata, and linked rows tied to their records.
-
-A *record* is one row of the main table together with all linked rows that belong to it: two households that differ
-only in their persons are different records. Everything that check and release compute starts from a
-:class:`Dataset`; loading it settles every question about columns, nulls and ids.
+*Merged match values* make coarser strata where a stratum is small, by a rule of the plan. The rule looks at the plan
+and at how many records have which match values, and at nothing else. These counts are invariants, so the strata are the
+same for every file of the universe and the theorem holds with the merged strata. The value itself is then *held* and
+not matched: its counts by swap variables are no longer kept, those of the merged value are. A rule that looked at swap
+values ("merge strata with one swap value") would have no finite epsilon.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
-"""Whole records: a row of the main table together with all its linked rows.
+"""Counts tables of records and of their linked rows, and tells whole records apart.
 
-Two households that differ only in their persons are different records. Rows are reduced to dense kinds, numbered in
-the order of their values, and sorted within their record, so that neither the order of rows nor that of records
-matters.
+A whole record is a row of the main table together with all its linked rows: two households that differ only in their
+persons are different records. Rows are reduced to dense kinds, numbered in the order of their values, and sorted within
+their record, so that neither the order of rows nor that of records matters.
 
-The tables of a swap as tables of counts see them: records, and linked rows beside the columns of their record.
-
-Tables of counts and of sums: counted from records or linked rows, written, and set beside each other.
+Tables of counts and of sums see records, or linked rows beside the columns of their record (:class:`Source`), before a
+swap or after it.
 """
 
 from __future__ import annotations
@@ -256,8 +255,7 @@ def counted_table(source: Source, asked: PublishedTable) -> CountedTable:
         counted = cells(columns, rows)
         return CountedTable(asked, tuple(columns), counted.codes, ExactNumbers(counted.counts.astype(np.int64), 0))
     grouped = group(columns, rows)
-    member = np.zeros(grouped.count, dtype=np.int64)
-    member[grouped.ids] = np.arange(rows)
+    member = grouped.members()
     numbers = row_numbers(source.columns(asked, asked.added), rows).added_up(grouped.ids, grouped.count)
     return CountedTable(asked, tuple(columns), tuple(column.codes[member] for column in columns), numbers)
 
@@ -280,8 +278,7 @@ def side_by_side(one: CountedTable, other: CountedTable) -> tuple[CountedTable, 
         for column, mine, theirs in zip(one.columns, one.codes, other.codes, strict=True)
     ]
     ids = group(columns, len(one.codes[0]) + len(other.codes[0]))
-    member = np.zeros(ids.count, dtype=np.int64)
-    member[ids.ids] = np.arange(len(ids.ids))
+    member = ids.members()
     split = len(one.codes[0])
     numbers = [
         part.numbers.added_up(where, ids.count) for part, where in ((one, ids.ids[:split]), (other, ids.ids[split:]))

@@ -1,23 +1,4 @@
-"""Estimates from strata whose records have different rates: unbiased for what the release tells, bounds for the rest.
-
-The rate class c of a record is a function of what is held, so released counts by class are known. With q_c the
-probability that a record of class c moves and R_cd that it receives from a given other record of class d
-(:mod:`stirred.swap.law.moments`), g_c = 1 - q_c - R_cc, s_d the true number of records of class d with the swap values
-s, z_c their released number, and of the n_c records of class c U_c in h, X_c of these with s, Z_c of them released so,
-
-    E z_c = g_c s_c + n_c sum_d R_cd s_d,           so s = M^-1 E z with M = diag(g) + n R;
-    E (Z_c - U_c z_c / n_c) = g_c (X_c - U_c s_c / n_c).
-
-So X = sum_c X_c has a part between classes, which needs M alone, and for each class with records both in h and not a
-part within it, which needs g_c. What is solved is linear in the release and unbiased. A class of few records and a high
-rate has g_c near 0: its X_c is *open*, however well other classes are known. It is in [0, U_c], or s_c less something
-in [0, n_c - U_c], whichever is narrower; the margins of the stratum may say more. Where M cannot be inverted, only what
-has the same share U_c / n_c in all classes is not open.
-
-Variances follow from those of cells by class (:mod:`stirred.swap.law.moments`), taken at the estimates: a plug-in,
-not unbiased. Counts only, not scores of linked rows; and no covariances between different swap values.
-
-Estimates of true counts from the released cells of a swap, their variances and covariances.
+"""Estimates true counts from the released cells of a swap, with their variances and covariances.
 
 With scores u of what is held and indicators v of swap values, centred in a stratum of n records, the released sum W =
 sum u_i v_sigma(i) has the mean lambda [uv] and the covariances of :func:`stirred.swap.law.moments.score_covariance`. So
@@ -30,9 +11,24 @@ sum u_i v_sigma(i) has the mean lambda [uv] and the covariances of :func:`stirre
 
 all without bias, hence so is the covariance. Strata are independent; their estimates and covariances add, unclipped.
 Strata whose lambda is near 0 cannot be inverted: their part of a count is only bounded by the margins, and the bounds
-are added to every interval. Of strata with different rates a part can be open
-(:mod:`stirred.swap.estimating.cell_estimates`). A count with a part that is only bounded has no estimate, only an
-interval.
+are added to every interval. A count with a part that is only bounded has no estimate, only an interval.
+
+*Strata whose records have different rates.* The rate class c of a record is a function of what is held, so released
+counts by class are known. With q_c the probability that a record of class c moves and R_cd that it receives from a
+given other record of class d (:mod:`stirred.swap.law.moments`), g_c = 1 - q_c - R_cc, s_d the true number of records of
+class d with the swap values s, z_c their released number, and of the n_c records of class c U_c in h, X_c of these with
+s, Z_c of them released so,
+
+    E z_c = g_c s_c + n_c sum_d R_cd s_d,           so s = M^-1 E z with M = diag(g) + n R;
+    E (Z_c - U_c z_c / n_c) = g_c (X_c - U_c s_c / n_c).
+
+So X = sum_c X_c has a part between classes, which needs M alone, and for each class with records both in h and not a
+part within it, which needs g_c. What is solved is linear in the release and unbiased. A class of few records and a high
+rate has g_c near 0: its X_c is *open*, however well other classes are known. It is in [0, U_c], or s_c less something
+in [0, n_c - U_c], whichever is narrower; the margins of the stratum may say more. Where M cannot be inverted, only what
+has the same share U_c / n_c in all classes is not open. Variances follow from those of cells by class, taken at the
+estimates: a plug-in, not unbiased. Counts only, not scores of linked rows; and no covariances between different swap
+values.
 """
 
 from __future__ import annotations

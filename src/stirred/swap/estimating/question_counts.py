@@ -1,15 +1,12 @@
-"""Score intervals of counts: the true counts from which the estimate is not further than chance explains.
+"""Counts the released cells that a question needs, and finds an interval for each count, from the release folder alone.
 
-A sum over strata has a variance that depends on every stratum's true count. The test of a total x spreads what x
-differs from the estimate over the strata in proportion to their variances, within what the margins allow, and takes the
-variance there: for one stratum this is the score interval itself. Half a released unit is added as continuity
-correction, since released counts are whole numbers.
+Intervals are score intervals: the true counts from which the estimate is not further than chance explains. A sum over
+strata has a variance that depends on every stratum's true count. The test of a total x spreads what x differs from the
+estimate over the strata in proportion to their variances, within what the margins allow, and takes the variance there:
+for one stratum this is the score interval itself. Half a released unit is added as continuity correction, since
+released counts are whole numbers.
 
-Counts of a question with their estimates, variances and intervals, for single answers and as parts of others.
-
-Counts the cells of a swapped release that a question needs, from the release folder alone.
-
-By how much a swap weakens what a table shows, said before the table.
+:func:`tabulate_note` says by how much a swap weakens what a table shows, before the table.
 """
 
 from __future__ import annotations
@@ -410,7 +407,7 @@ def count_cells(
         score,
         swap_group,
         by_stratum,
-        None if rates is None or table != MAIN else _rule_of(kinds, rates),
+        None if rates is None or table != MAIN else kinds.of_each(rates.rule),
     )
     if plan.rate is not None and not in_rounds:
         return Counted(tally, areas, held, swap_side)
@@ -425,8 +422,7 @@ def _records(
     """The records one by one. Later rounds enter only where the question relates to what they change."""
     later = plan.rounds if in_rounds else ()
     values = group(main.pick(plan.swap), main.rows) if later else classes
-    row = np.zeros(values.count, dtype=np.int64)
-    row[values.ids] = np.arange(main.rows)
+    row = values.members()
     matched: tuple[str, ...] = ()
     coarse = []
     for one in later:
@@ -444,12 +440,6 @@ def rates_of_release(release: ReleaseFolder, plan: SwapPlan) -> RecordRates | No
     return read_files(release, plan).record_rates() if plan.rates else None
 
 
-def _rule_of(kinds: Groups, rates: RecordRates) -> Integers:
-    found = np.zeros(kinds.count, dtype=np.int64)
-    found[kinds.ids] = rates.rule
-    return found
-
-
 def _by_rate(size: Integers, rates: RatesByStratum | None) -> LawConstants:
     assert rates is not None
     return LawConstants.by_rate(size, rates.one_each())
@@ -461,8 +451,7 @@ def _columns(table: Table, names: Mapping[str, str]) -> dict[str, Column]:
 
 def _side(columns: Mapping[str, Column], classes: Groups, by: Sequence[str], where: Where) -> tuple[Side, Integers]:
     """The groups of some classes of rows by the columns of ``by``, and the group of each class or -1."""
-    row = np.zeros(classes.count, dtype=np.int64)
-    row[classes.ids] = np.arange(len(classes.ids))
+    row = classes.members()
     chosen = np.ones(classes.count, dtype=np.bool_)
     for name, column in columns.items():
         if name in where:
@@ -494,8 +483,7 @@ def _profiles(label: Integers, record: NDArray[np.uint32], records: int) -> tupl
     linked = linked_kinds([groups], record[chosen], records)
     nodes = multiset_class(linked)
     kinds = group([anonymous(nodes, int(nodes.max(initial=0)) + 1)], records)
-    one = np.zeros(kinds.count, dtype=np.int64)
-    one[kinds.ids] = np.arange(records)
+    one = kinds.members()
     many = linked.starts[one + 1] - linked.starts[one]
     first = np.repeat(linked.starts[one], many)
     within = np.arange(int(many.sum())) - np.repeat(np.cumsum(many) - many, many)

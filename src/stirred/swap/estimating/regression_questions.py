@@ -1,9 +1,8 @@
-"""Formulas of linear regressions: ``income ~ county + size``, and in words what a formula may not ask of a swap.
+"""Answers linear regressions from a swapped release: reads the formula and its columns, and says what was done.
 
-A term is a column, or ``column=value`` for 1 where a record has this value and 0 elsewhere. A name with signs in it is
-written between backticks.
-
-Regressions from a swapped release, from its folder alone: reads the columns of a formula and says what was done.
+A formula is written ``income ~ county + size``. A term is a column, or ``column=value`` for 1 where a record has this
+value and 0 elsewhere. A name with signs in it is written between backticks. What a formula may not ask of a swap is
+refused in words.
 """
 
 from __future__ import annotations
@@ -355,13 +354,7 @@ def _classes(
     held = group([columns[name] for name in (*roles.areas, *roles.held)], rows)
     inner = cells([anonymous(one.ids, one.count) for one in (strata, swapped, held)], rows)
     stratum, t, k = (codes.astype(np.int64) for codes in inner.codes)
-    return ReleasedSums.of(law, stratum, t, k, inner.counts.astype(np.int64)), _record(held), _record(swapped)
-
-
-def _record(classes: Groups) -> NDArray[np.int64]:
-    found = np.zeros(classes.count, dtype=np.int64)
-    found[classes.ids] = np.arange(len(classes.ids))
-    return found
+    return ReleasedSums.of(law, stratum, t, k, inner.counts.astype(np.int64)), held.members(), swapped.members()
 
 
 def _design(

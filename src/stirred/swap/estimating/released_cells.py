@@ -1,17 +1,16 @@
-"""What estimates read of a swapped file: released cells by stratum, held class and swap class, and scores of classes.
+"""Holds what estimates read of a swapped file: released cells by stratum, held class and swap class, and scores.
 
 A *held class* is a kind of record by what it holds: a combination of held values, or the multiset of its linked rows.
 Its *score* in a group h is how many rows of the asked table it has there: 0 or 1 for the records themselves, any number
-for persons of households. A *swap class* is a combination of swap values, and is in one group s or in none. A count is
-then, summed over strata, the sum of score times indicator over the records, which is what
-:mod:`stirred.swap.law.moments` gives the moments of. Everything is grouped: nothing here is as long as the file.
+for persons of households; in a regression it is the value of a variable. A *swap class* is a combination of swap
+values, and is in one group s or in none. A count is then, summed over strata, the sum of score times indicator over the
+records, which is what :mod:`stirred.swap.law.moments` gives the moments of. Everything is grouped: nothing here is as
+long as the file.
 
-Sums over the released records of strata: products of scores of what is held with scores of swap values.
-
-A *score* is a number for each class of held values, or for each class of swap values. Cells stand in the order of
-stratum, swap class, held class, so that every sum is over neighbours and nothing is sorted or hashed again.
-
-The estimates of products of true sums are those of :mod:`stirred.swap.estimating.cell_estimates`, here for any scores.
+Counts (:class:`Tally`) have few whole scores for each class, and cells in any order. Regressions
+(:class:`ReleasedSums`) have a score of every class for each variable, and cells in the order of stratum, swap class,
+held class, so that every sum is over neighbours and nothing is sorted or hashed again. Their estimates of products of
+true sums are those of :mod:`stirred.swap.estimating.cell_estimates`, for any scores.
 """
 
 from __future__ import annotations

@@ -1,13 +1,12 @@
-"""The exact loss of a swap in the universe of one file, where it can be computed: small strata, two categories.
-
-It depends on the margins of each stratum alone, which are published, so it may be told. It is the loss of this
-universe: another file of the domain, with other margins, may lose as much as the theorem says. Strata are independent,
-and the loss of the file is the largest of theirs; where one of them cannot be computed, nothing is said.
-
-How exposed the pairs of a released file are, from its public files alone.
+"""Computes how exposed pairs of a released file are, and the exact loss of its universe, from its public files alone.
 
 Sizes of strata, and how many records share held or swap values, are invariants: the release has them as the true file
 had. Only for a pair *as it stands*, which shares its held values with others, released counts stand in for true ones.
+
+The exact loss is computed where it can be: small strata, two categories. It depends on the margins of each stratum
+alone, which are published, so it may be told. It is the loss of this universe: another file of the domain, with other
+margins, may lose as much as the theorem says. Strata are independent, and the loss of the file is the largest of
+theirs; where one of them cannot be computed, nothing is said.
 """
 
 from __future__ import annotations
@@ -193,8 +192,7 @@ class ReleasedPairs:
 
     def _cells(self, held: Groups) -> Cells:
         both = group([_numbers(self._strata), _numbers(held), _numbers(self._swapped)], self.main.rows)
-        row = np.zeros(both.count, dtype=np.int64)
-        row[both.ids] = np.arange(self.main.rows)
+        row = both.members()
         stratum, kind, place = (one.ids[row].astype(np.int64) for one in (self._strata, held, self._swapped))
         varies = np.ones(self._strata.count, dtype=np.bool_)
         for values in (kind, place):

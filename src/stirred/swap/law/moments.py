@@ -1,25 +1,22 @@
-"""Exact mean and variance of swapped cells, for expected errors before a release and for estimates after it.
+"""Computes the exact mean and variance of swapped cells, for errors before a release and estimates after it.
 
-The Permutation Swapping Algorithm gives every permutation of a stratum a probability that depends only on how
-many records it moves (Appendix B.3). So a handful of constants per stratum size n and swap rate p settles the
-first two moments of every cell. With public margins n_h and n_s, true cell x, a = n_h/n, b = n_s/n and
-delta = x - n_h n_s/n, the released cell z has
+The Permutation Swapping Algorithm gives every permutation of a stratum a probability that depends only on how many
+records it moves (Appendix B.3). So a handful of constants per stratum size n and swap rate p settles the first two
+moments of every cell. With public margins n_h and n_s, true cell x, a = n_h/n, b = n_s/n and delta = x - n_h n_s/n, the
+released cell z has
 
     E z   = n_h n_s/n + shrinkage * delta,      shrinkage = 1 - q n/(n-1)
     Var z = (a4 + n a3) n a(1-a) b(1-b) + a4 (1-2a)(1-2b) delta + (a1 + a2) delta^2.
 
-These are moments of the law, free of approximation, and depend on the confidential x: what ``cell_moments``
-returns for true counts is confidential. Strata of one record or none are never touched.
+These are moments of the law, free of approximation, and depend on the confidential x: what ``cell_moments`` returns for
+true counts is confidential. Strata of one record or none are never touched.
 
-The constants of the swap's law, stratum by stratum, also where strata have different rates.
-
-How likely a cell is empty after a swap, before anything is drawn.
-
-Of a stratum of n records, n_h in the row of a cell, n_s in its column and x in both, follow the smaller of the two
-sides, say the n_s swap values. One that does not lie in the cell enters it with probability q n_h/(n - 1). One that
-lies in it leaves it by an exchange with any of the n - n_h - n_s + x records outside row and column (T for each), or
-as part of a longer cycle to any of the n - n_h outside the row (q/(n - 1) - T for each). Each of these is exact for
-one value alone. Taking values for independent of each other,
+*How likely a cell is empty after a swap*, before anything is drawn. Of a stratum of n records, n_h in the row of a
+cell, n_s in its column and x in both, follow the smaller of the two sides, say the n_s swap values. One that does not
+lie in the cell enters it with probability q n_h/(n - 1). One that lies in it leaves it by an exchange with any of the n
+- n_h - n_s + x records outside row and column (T for each), or as part of a longer cycle to any of the n - n_h outside
+the row (q/(n - 1) - T for each). Each of these is exact for one value alone. Taking values for independent of each
+other,
 
     P(empty) ~ leave^x (1 - enter)^(n_s - x),
 
@@ -27,9 +24,8 @@ and 0 where n_h + n_s > n: the *approximation by independent moves*. It is exact
 Over all tables with up to seven records it is off by at most 0.001 at rates up to 5%, 0.007 at 10% and 0.14 at 50%;
 strata are independent of each other, so their logarithms add.
 
-How records of different rates move: exact probabilities by classes of equal rates.
-
-One stratum has n_c records of rate p_c. With the others' selection independent and D = P(not exactly one selected),
+*How records of different rates move*, by classes of equal rates. One stratum has n_c records of rate p_c. With the
+others' selection independent and D = P(not exactly one selected),
 
     D   = 1 - sum_i p_i prod_{j != i} (1 - p_j),
     q_i = P(i moves) = p_i (1 - prod_{j != i} (1 - p_j)) / D,
@@ -39,13 +35,11 @@ since a uniform derangement of k records sends each of them to a uniformly rando
 integral from 0 to 1 of the generating function prod (1 - p_l + p_l t), here by Gauss-Legendre nodes; with x = 1 - t the
 integrand lies below exp(-x sum p_l), so beyond 40/sum p_l nothing is left to a float.
 
-Exact mean and variance of swapped cells where the records of a stratum have different rates.
-
-A released cell z is the number of records that are in h and receive a value in s. Over the stratum let G(t) = prod (1 -
-p_l + p_l t), and let f_i = p_i / (1 - p_i + p_i t) and u_i = (1 - p_i) / (1 - p_i + p_i t). The probability that given
-records move in a given pattern, and given others stay, is a product of their f and u times G, summed over the number k
-of all that are selected with the share of derangements of k that have the pattern, over D = P(not exactly one
-selected):
+*Cells of strata whose records have different rates.* A released cell z is the number of records that are in h and
+receive a value in s. Over the stratum let G(t) = prod (1 - p_l + p_l t), and let f_i = p_i / (1 - p_i + p_i t) and u_i
+= (1 - p_i) / (1 - p_i + p_i t). The probability that given records move in a given pattern, and given others stay, is a
+product of their f and u times G, summed over the number k of all that are selected with the share of derangements of k
+that have the pattern, over D = P(not exactly one selected):
 
     i to j                     1/(k-1)
     i to j and j to i          1/(k(k-1)) + r_k                                   r_k = (-1)^k / (k d(k))

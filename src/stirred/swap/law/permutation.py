@@ -1,4 +1,4 @@
-"""The permutation of the Permutation Swapping Algorithm (Algorithm 3.2.1), drawn exactly.
+"""Draws the permutation of the Permutation Swapping Algorithm (Algorithm 3.2.1) exactly, and the order of rows.
 
 The law, independently for each stratum of n records: nobody moves if n < 2; otherwise every record is selected
 independently with probability ``rate``, afresh while exactly one is selected, and the selected are permuted by a
@@ -9,21 +9,19 @@ permutation that moves the records of a set S then has the probability prod_S p_
 D the probability that not exactly one is selected. There is no cap on how many move, and swaps that change nothing
 stay.
 
-Records are selected over the whole file first and only the selected are grouped by stratum: selection does not look
-at strata, so the law is that of the loop over strata, and the cost is that of the few percent that move.
+Records are selected over the whole file first and only the selected are grouped by stratum: selection does not look at
+strata, so the law is that of the loop over strata, and the cost is that of the few percent that move.
 
-Later rounds of a swap, from coarse to fine: drawing them, and what they do to a record.
+*Later rounds*, from coarse to fine. A later round works on what the round before gave and on nothing else, so it is
+post-processing: epsilon is that of the first round. Each round swaps columns that the round before swaps, and matches
+on the rest of them. So the counts by match and swap variables of the first round are kept, and with them the sizes of
+the groups of every later round: what rounds do to a record follows from the invariants (docs/guarantee.md has the
+proofs).
 
-A later round works on what the round before gave and on nothing else, so it is post-processing: epsilon is that of the
-first round. Each round swaps columns that the round before swaps, and matches on the rest of them. So the counts by
-match and swap variables of the first round are kept, and with them the sizes of the groups of every later round: what
-rounds do to a record follows from the invariants (docs/guarantee.md has the proofs).
-
-Puts released rows into an order that does not depend on the order of the input.
-
-Two orders are safe, and which of them is used depends on the invariants alone. *Sorted by all columns*: a function of
-the released rows only. *Shuffled*: a permutation drawn uniformly from fresh randomness. Rows that belong to a record
-follow it, shuffled among themselves. New ids count the rows as they are written.
+*The order of rows* does not depend on the order of the input. Two orders are safe, and which of them is used depends on
+the invariants alone. *Sorted by all columns*: a function of the released rows only. *Shuffled*: a permutation drawn
+uniformly from fresh randomness. Rows that belong to a record follow it, shuffled among themselves. New ids count the
+rows as they are written.
 """
 
 from __future__ import annotations

@@ -1,47 +1,36 @@
-"""All tables of one stratum that have the same margins, and which of them differ only in the order of alike values.
+"""Computes the exact law of the swap of one stratum, far beyond what permutations can list, and intervals from it.
 
 A table counts the records of a stratum by held value (rows) and by swap value (columns); a universe is all tables with
-the same two margins. Values with equal totals are alike: a swap does not know their names, so that turning the same
-alike rows, or columns, of the true and of the released table changes no probability. One table for each such class, a
-*representative*, is enough to know the laws of all.
+the same two margins. A permutation that moves k of n records has the weight p^k (1-p)^(n-k) / d(k), d(k) being the
+derangement numbers. The probability P(z | x) that table z is released from table x follows from the numbers of
+permutations from x to z by how many records they leave in place, or, where there are two by two categories, from
+eigenvalues. One cell alone is the first one of such a table, its own held and swap value and all others, since merging
+values commutes with a swap.
 
-How many permutations take one table of a stratum to another, by the number of records that they leave in place.
+*Tables that differ only in the order of alike values.* Values with equal totals are alike: a swap does not know their
+names, so that turning the same alike rows, or columns, of the true and of the released table changes no probability.
+One table for each such class, a *representative*, is enough to know the laws of all.
 
-Pairs of a permutation from x to z and m records that it leaves in place are counted by the table e of these records,
+*Numbers of permutations.* Pairs of a permutation from x to z and m records that it leaves in place are counted by the
+table e of these records,
 
     M_m = sum over e <= min(x, z), |e| = m, of  prod C(x, e) prod_h (n_h - e_h)! prod_s (n_s - e_s)! / prod (z - e)!
 
-and N_j = sum_m (-1)^(m - j) C(m, j) M_m permutations leave exactly j in place (inclusion and exclusion).
+and N_j = sum_m (-1)^(m - j) C(m, j) M_m permutations leave exactly j in place (inclusion and exclusion). They are found
+modulo some primes, whose product is larger than n!.
 
-Keep in mind: the numbers are exact. They are found modulo some primes, whose product is larger than n!.
-
-The exact law of a swap of one stratum with two held and two swap values, through its eigenvalues.
-
-Such a table is its first cell. The chain from the true cell x to the released cell z commutes with the one that
-exchanges two random records, so both have the same eigenvectors: the Hahn polynomials Q_j, orthogonal under the
-hypergeometric law mu,
+*Two by two categories.* Such a table is its first cell. The chain from the true cell x to the released cell z commutes
+with the one that exchanges two random records, so both have the same eigenvectors: the Hahn polynomials Q_j, orthogonal
+under the hypergeometric law mu,
 
     P(z | x) = mu(z) sum_j lambda_j Q_j(x) Q_j(z) / h_j,    h_j = sum_z mu(z) Q_j(z)^2,
     lambda_j = sum_m c_m [C(n-m, j) - C(n-m, j-m-1)] / [C(n, j) - C(n, j-1)],
 
 where c_m writes the swap as a mixture, with signs, of uniform permutations of m random records. Only the first row is
-summed this way: since the two chains commute, each further row follows from the two before it.
-
-Keep in mind: all sums have terms of both signs and all divisions leave no remainder, so everything is in whole numbers.
-
-The exact law of the Permutation Swapping Algorithm on one stratum, far beyond what can be listed by permutations.
-
-A permutation that moves k of n records has the weight p^k (1-p)^(n-k) / d(k), d(k) being the derangement numbers. The
-probability P(z | x) that table z is released from table x follows from the numbers of permutations from x to z by how
-many records they leave in place (:mod:`stirred.swap.law.stratum_laws`), or, where there are two by two categories,
-from eigenvalues (:mod:`stirred.swap.law.stratum_laws`).
+summed this way: since the two chains commute, each further row follows from the two before it. All sums have terms of
+both signs and all divisions leave no remainder, so everything is in whole numbers.
 
 Keep in mind: probabilities are whole numbers over one common total. Nothing is rounded before a logarithm is taken.
-
-The exact law of one released cell of a small stratum, and intervals from it.
-
-Merging values commutes with a swap, so a cell is the first one of the table with two by two categories: its own held
-and swap value, and all others. The law of that table is known exactly (:mod:`stirred.swap.law.stratum_laws`).
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""The specification that a swap satisfies (Theorem 3.2.4), in its five parts, with its findings.
+"""Specifies the guarantee that a swap satisfies (Theorem 3.2.4), in its five parts, with its findings.
 
-The guarantee of a swap plan whose data are not read, from the size of its largest stratum (Theorem 3.2.4).
-
-Epsilon depends on the rate and on b alone, so a typed b gives the whole specification. Keep in mind: it is the
-guarantee of data with such a stratum; whether the data have one, the release says.
+Epsilon depends on the rates and on the strata alone, so a typed size of the largest stratum gives the whole
+specification of a plan whose data are not read. Keep in mind: it is then the guarantee of data with such a stratum;
+whether the data have one, the release says.
 """
 
 from __future__ import annotations
