@@ -56,8 +56,8 @@ def child(plan_path: Path, folder: Path) -> None:
         told[f"peak of {stage}"] = peak_bytes()
         forget_peak()
 
+    from stirred._progress import Silent
     from stirred.noise import SystemSource
-    from stirred.releases.progress import Silent
     from stirred.topdown.data.constraints import invariant_values, require_kept
     from stirred.topdown.data.counting import count_tables
     from stirred.topdown.fitting.table_fit import fit_table
@@ -319,8 +319,8 @@ def total_errors(plan_path: Path, folder: Path, passes: str, draws: int) -> Any:
     """For each draw and level the mean absolute error of the persons in a unit."""
     import numpy as np
 
+    from stirred._progress import Silent
     from stirred.noise import SeededSource
-    from stirred.releases.progress import Silent
     from stirred.topdown.data.constraints import invariant_values
     from stirred.topdown.data.counting import added_up, count_tables
     from stirred.topdown.fitting.table_fit import fit_table
@@ -412,8 +412,8 @@ def both_ways(plan_path: Path, folder: Path, draws: int) -> dict[str, tuple[Any,
     """For each way of the fit, errors and biases of each draw."""
     import numpy as np
 
+    from stirred._progress import Silent
     from stirred.noise import SeededSource
-    from stirred.releases.progress import Silent
     from stirred.topdown.data.constraints import invariant_values
     from stirred.topdown.data.counting import added_up, count_tables
     from stirred.topdown.fitting.table_fit import fit_table

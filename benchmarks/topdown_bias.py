@@ -14,8 +14,8 @@ from unittest import mock
 
 import numpy as np
 
+from stirred._progress import Silent
 from stirred.noise import SeededSource
-from stirred.releases.progress import Silent
 from stirred.topdown.data.constraints import invariant_values
 from stirred.topdown.data.counting import Counted, count_tables
 from stirred.topdown.fitting import table_fit

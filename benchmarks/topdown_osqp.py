@@ -23,8 +23,8 @@ import numpy as np
 import osqp
 import scipy.sparse as sp
 
+from stirred._progress import Silent
 from stirred.noise import SeededSource
-from stirred.releases.progress import Silent
 from stirred.topdown.data.constraints import invariant_values
 from stirred.topdown.data.counting import count_tables
 from stirred.topdown.fitting.level_problem import LevelProblem

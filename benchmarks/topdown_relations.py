@@ -38,8 +38,8 @@ DETAIL = ("persons", ("hhgq", "votingage", "hispanic", "cenrace"))
 
 
 def main() -> str:
+    from stirred._progress import Silent
     from stirred.noise import SeededSource
-    from stirred.releases.progress import Silent
     from stirred.topdown.data.constraints import invariant_values
     from stirred.topdown.data.counting import Counted, count_tables
     from stirred.topdown.finishing import fit_tables

@@ -24,8 +24,8 @@ import polars as pl
 from scipy.spatial import cKDTree
 
 from results import machine, write_section
+from stirred._progress import Silent
 from stirred.noise import SeededSource
-from stirred.releases.progress import Silent
 from stirred.tables.synthetic.population import DOMAINS, Population
 from stirred.topdown.data.constraints import invariant_values
 from stirred.topdown.data.counting import count_tables

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from stirred import errors
+from stirred._progress import Progress, Silent
 from stirred.noise import RandomSource, SystemSource
 from stirred.noise.laplace import discrete_laplace
 from stirred.releases.folder.documents import (
@@ -38,7 +39,6 @@ from stirred.releases.folder.release_folder import (
 )
 from stirred.releases.mechanism import Data, Mechanism, Option, Verb
 from stirred.releases.plans import InputSection, Plan
-from stirred.releases.progress import Progress, Silent
 from stirred.releases.steps import DocumentWriter
 from stirred.releases.verdicts import Verdict
 from stirred.spec import Budget, Domain, InputPremetric, Multiverse, OutputPremetric, Specification, lint

@@ -7,8 +7,8 @@ import gc
 import numba
 import pytest
 
+from stirred import _progress as progress
 from stirred._compiled import helper, kernel, told_of_compiling
-from stirred.releases import progress
 
 
 def test_compiling_is_told_once_with_what_a_kernel_calls() -> None:

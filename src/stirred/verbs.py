@@ -18,10 +18,10 @@ from stirred.releases.mechanism import Check, Data, Mechanism
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from stirred._progress import Progress
     from stirred.estimates import Answers, Estimates
     from stirred.releases.folder.release_folder import ReleaseFolder
     from stirred.releases.plans import Plan
-    from stirred.releases.progress import Progress
     from stirred.semantics import Explanation
     from stirred.semantics.side_by_side import SideBySide
     from stirred.semantics.targets import Calibration

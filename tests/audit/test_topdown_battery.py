@@ -16,13 +16,13 @@ import pytest
 from noise_mutants import PLAN, PROGRAMS, Measurer, power_of_program
 from scipy import stats
 
+from stirred._progress import Silent
 from stirred.errors import StirredError
 from stirred.lab.audit.p_values import POWER
 from stirred.lab.audit.results import FALSE_ALARM
 from stirred.lab.audit.topdown_audit import audit_topdown, plan_program, powers, runs_needed
 from stirred.lab.audit.topdown_runs import KEYS, make_data
 from stirred.noise import SeededSource
-from stirred.releases.progress import Silent
 from stirred.tables.synthetic.population import DOMAINS
 from stirred.topdown import preset
 from stirred.topdown.data.counting import count_tables

@@ -103,7 +103,7 @@ def test_the_other_commands_of_the_page_run(command):
 
 
 def test_the_line_of_a_log_on_the_page_is_what_is_written(monkeypatch):
-    from stirred.releases import progress
+    from stirred import _progress as progress
 
     clock = [0.0]
     monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])

@@ -77,9 +77,7 @@ def test_every_command_is_refused_somewhere():
 )
 def test_long_work_names_what_is_being_done(place, typed, stage, files, command, monkeypatch):
     stages = []
-    monkeypatch.setattr(
-        "stirred.releases.progress.OnTerminal.stage", lambda self, words, done=None: stages.append(words)
-    )
+    monkeypatch.setattr("stirred._progress.OnTerminal.stage", lambda self, words, done=None: stages.append(words))
     files(place)
     assert command(*shlex.split(typed)).code == 0
     assert stage in stages

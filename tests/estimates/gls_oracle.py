@@ -8,8 +8,8 @@ from fractions import Fraction
 import numpy as np
 import polars as pl
 
+from stirred._progress import Silent
 from stirred.noise import SeededSource
-from stirred.releases.progress import Silent
 from stirred.topdown.data.constraints import invariant_values
 from stirred.topdown.data.counting import Counted, count_tables, marginal_by
 from stirred.topdown.estimating.precision import LEAST

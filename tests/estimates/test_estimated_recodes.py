@@ -14,9 +14,9 @@ import pytest
 from gls_oracle import Dense, geography, people, released
 
 import stirred
+from stirred._progress import Silent
 from stirred.errors import StirredError
 from stirred.margins.margin_blocks import Margin
-from stirred.releases.progress import Silent
 from stirred.topdown.audit_pairs import audit_pairs
 from stirred.topdown.checking.plan_check import check, concern_powers
 from stirred.topdown.data.counting import marginal_by, read_spine

@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from repeats import some_or
+from stirred._progress import Silent
 from stirred.errors import StirredError
 from stirred.noise import SeededSource
-from stirred.releases.progress import Silent
 from stirred.topdown.data.constraints import invariant_values
 from stirred.topdown.data.counting import count_tables
 from stirred.topdown.estimating.questions import MeasuredRelease

@@ -10,10 +10,10 @@ import pytest
 from gls_oracle import geography, people, plan_of, released
 from scipy.stats import binom, chi2, norm
 
+from stirred._progress import Silent
 from stirred.errors import StirredError
 from stirred.estimates import estimate_rows, source_rows
 from stirred.noise import SeededSource
-from stirred.releases.progress import Silent
 from stirred.topdown.data.counting import count_tables
 from stirred.topdown.estimating.precision import Design
 from stirred.topdown.estimating.questions import MeasuredRelease

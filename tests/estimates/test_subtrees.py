@@ -9,7 +9,7 @@ import pytest
 from gls_oracle import LEVELS, Dense, geography, people, plan_of, released
 from scipy.optimize import nnls
 
-from stirred.releases.progress import Silent
+from stirred._progress import Silent
 from stirred.topdown.data.constraints import kept
 from stirred.topdown.data.counting import added_up
 from stirred.topdown.fitting import subtrees

@@ -26,9 +26,9 @@ import gls_oracle  # noqa: E402
 from random_census import random_census  # noqa: E402
 from related_census import broken_by_hand, related_census  # noqa: E402
 
+from stirred._progress import Silent  # noqa: E402
 from stirred.errors import StirredError  # noqa: E402
 from stirred.noise import SeededSource  # noqa: E402
-from stirred.releases.progress import Silent  # noqa: E402
 from stirred.semantics import Concern, exposure  # noqa: E402
 from stirred.topdown.data.constraints import invariant_values  # noqa: E402
 from stirred.topdown.data.counting import count_tables, read_spine  # noqa: E402

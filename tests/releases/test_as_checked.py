@@ -11,9 +11,9 @@ import pytest
 
 import stirred
 from stirred import errors
+from stirred._progress import Silent
 from stirred.releases import check_code
 from stirred.releases.check_code import Watched
-from stirred.releases.progress import Silent
 from stirred.swap.mechanism import MECHANISM
 
 ROWS = {"size": [1, 1, 2, 2] * 5, "county": list("abba") * 5, "tenure": list("ooror") * 4}

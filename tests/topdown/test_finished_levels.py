@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from census import SPENT, tables
 
+from stirred._progress import Silent
 from stirred.noise import SeededSource
 from stirred.releases.ledger.ledger import Ledger
-from stirred.releases.progress import Silent
 from stirred.topdown import finishing
 from stirred.topdown.drawing import draw, release, reopen
 from stirred.topdown.finishing import fit

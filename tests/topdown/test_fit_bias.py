@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from census import plan, refused, tables
 
+from stirred._progress import Silent
 from stirred.noise import SeededSource
 from stirred.releases.folder.manifest import write_manifest
-from stirred.releases.progress import Silent
 from stirred.tables.synthetic.population import DOMAINS, Population
 from stirred.topdown import preset
 from stirred.topdown.checking.fit_bias import (

@@ -11,8 +11,8 @@ import pytest
 from census import fields, plan, tables
 from scipy import stats
 
+from stirred._progress import Silent
 from stirred.noise import SeededSource
-from stirred.releases.progress import Silent
 from stirred.topdown.data.counting import count_tables, marginal
 from stirred.topdown.measuring import INDEX, Measurements, entries, measure
 from stirred.topdown.plan.fields import TopDownPlan

@@ -19,11 +19,11 @@ from test_fitting import require_sound
 
 import stirred
 from repeats import some_or
+from stirred._progress import Silent
 from stirred.errors import StirredError
 from stirred.noise import SeededSource
 from stirred.releases.folder.manifest import write_manifest
 from stirred.releases.ledger.ledger import Ledger
-from stirred.releases.progress import Silent
 from stirred.topdown import finishing
 from stirred.topdown.checking.plan_check import check
 from stirred.topdown.data.constraints import invariant_values

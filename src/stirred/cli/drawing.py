@@ -17,8 +17,8 @@ from stirred.cli.options import Given, chosen, mechanism_names
 from stirred.cli.printing import complain, note, print_json
 
 if TYPE_CHECKING:
+    from stirred._progress import OnTerminal
     from stirred.releases.mechanism import Release
-    from stirred.releases.progress import OnTerminal
     from stirred.spec import Specification
 
 GRAVE = ("allowed-", "nothing-", "parameters-", "rate-")
@@ -168,7 +168,7 @@ def _from_measurements(measurements: Path, out: Path, given: Given, report: bool
 @contextmanager
 def _running() -> Iterator[OnTerminal]:
     """Show the stages of a run; if it fails, print what it has spent and left behind."""
-    from stirred.releases.progress import OnTerminal
+    from stirred._progress import OnTerminal
 
     try:
         with OnTerminal() as progress:

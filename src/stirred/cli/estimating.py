@@ -73,8 +73,8 @@ def estimate(
     Reads only the release, and spends no budget. Estimates may be negative: raising them to 0 would bias them.
     """
     from stirred import errors
+    from stirred._progress import OnTerminal
     from stirred.cli.options import check_new, check_paper, names, save_pictures, write_new, write_parquet
-    from stirred.releases.progress import OnTerminal
     from stirred.verbs import estimate as run
     from stirred.verbs import mechanism_of_release
 

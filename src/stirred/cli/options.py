@@ -86,7 +86,7 @@ def of_verb(verb: Verb) -> Callable[..., None]:
     options = verb.options if own_json else (*verb.options, _AS_JSON)
 
     def run(**values: Any) -> None:
-        from stirred.releases.progress import OnTerminal
+        from stirred._progress import OnTerminal
 
         as_json = not own_json and values.pop(_keyword(_AS_JSON))
         arguments = {option.keyword: option.value(values[_keyword(option)]) for option in verb.options}

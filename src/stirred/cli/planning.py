@@ -153,10 +153,10 @@ def check(
     about them can be tested, and is written into no file. Exits with 2 if a release by this plan would be refused.
     """
     from stirred import errors
+    from stirred._progress import OnTerminal
     from stirred.cli.options import check_new, check_paper, save_pictures, write_new
     from stirred.releases.check_code import checked
     from stirred.releases.mechanism import Drawable
-    from stirred.releases.progress import OnTerminal
     from stirred.verbs import mechanism_of_plan
 
     check_paper(paper, figures)
@@ -207,9 +207,9 @@ def calibrate(
     not keep all limits.
     """
     from stirred import errors
+    from stirred._progress import OnTerminal
     from stirred.cli.options import check_new, write_new
     from stirred.releases.plans import text_beside
-    from stirred.releases.progress import OnTerminal
     from stirred.semantics.budgets_for_targets import is_number
     from stirred.verbs import calibrate as run
     from stirred.verbs import mechanism_of_plan

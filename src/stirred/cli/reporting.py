@@ -47,9 +47,9 @@ def report(
     """Write one HTML page about guarantees: a summary in plain words, what they mean and do not mean, pictures, what
     analysts need, glossary and sources. The page can be read without a network. A plan's data are not read."""
     from stirred import errors
+    from stirred._progress import OnTerminal
     from stirred.cli.guarantees import say_what_is_taken
     from stirred.cli.options import check_new
-    from stirred.releases.progress import OnTerminal
     from stirred.reports.page import write_report
     from stirred.reports.subjects import is_plan
     from stirred.semantics.sentences.summary import in_classes
@@ -112,7 +112,7 @@ def _check_appendix(what: list[str], out: Path, appendix: Path | None, plan: Pat
 
 
 def _write_appendix(release: str, appendix: Path, plan: Path | None, ledger: str | None) -> None:
-    from stirred.releases.progress import OnTerminal
+    from stirred._progress import OnTerminal
     from stirred.reports.appendix import appendix as write
 
     with OnTerminal() as progress:

@@ -52,7 +52,7 @@ def verify(
     if nothing is contradicted but not everything was compared (another version wrote it), 5 if it could not be checked,
     6 if it was withdrawn. Without --withdrawn it is not known whether the release was withdrawn and the notice is gone.
     """
-    from stirred.releases.progress import OnTerminal
+    from stirred._progress import OnTerminal
     from stirred.reports.release_with_report import verify as run
 
     with OnTerminal() as progress:

@@ -276,9 +276,9 @@ def release(
 
     What it prints is confidential. Exits with 1 if anything is found.
     """
+    from stirred._progress import OnTerminal
     from stirred.lab.audit.results import FALSE_ALARM
     from stirred.lab.audit.traces import audit_release
-    from stirred.releases.progress import OnTerminal
 
     with OnTerminal() as progress:
         rate = FALSE_ALARM if false_alarm is None else false_alarm
@@ -326,9 +326,9 @@ def _audit(
     confidence: float,
     as_json: bool,
 ) -> None:
+    from stirred._progress import OnTerminal
     from stirred.lab.audit.plan_audit import audit_plan
     from stirred.lab.audit.results import FALSE_ALARM
-    from stirred.releases.progress import OnTerminal
 
     if runs is not None and time is not None:
         raise typer.BadParameter("give either --runs or --time.")
@@ -381,9 +381,9 @@ def study(
 
     What it prints is confidential. Nothing is released.
     """
+    from stirred._progress import OnTerminal
     from stirred.cli.options import check_new, check_paper, save_pictures
     from stirred.lab.study import read_study, run_study
-    from stirred.releases.progress import OnTerminal
 
     check_paper(paper, figures)
     check_new(out, figures)
@@ -418,10 +418,10 @@ def reproduce(
     Everything takes about a minute. Exits with 1 if a number differs from what is published and no known misprint
     explains it.
     """
+    from stirred._progress import OnTerminal
     from stirred.cli.options import check_new, check_paper, save_pictures
     from stirred.cli.printing import note
     from stirred.lab.reproduce.verdicts import reproduce as computed
-    from stirred.releases.progress import OnTerminal
 
     check_paper(paper, figures)
     check_new(figures)

@@ -29,9 +29,9 @@ import pyarrow.compute as pc
 
 from stirred import errors
 from stirred._display import withheld
+from stirred._progress import Progress, Silent
 from stirred.releases.mechanism import Check, Data, Mechanism
 from stirred.releases.plans import Plan
-from stirred.releases.progress import Progress, Silent
 from stirred.tables.columns import plain_type
 from stirred.tables.reading.inputs import Told, find_files, root_of, state_of
 

@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
+    from stirred._progress import Progress
     from stirred.noise import RandomSource
     from stirred.releases.folder.documents import Certificate
     from stirred.releases.folder.release_folder import ReleaseFolder
     from stirred.releases.ledger.ledger import Ledger
     from stirred.releases.plans import Plan
-    from stirred.releases.progress import Progress
     from stirred.releases.steps import DocumentWriter
     from stirred.releases.verdicts import Verdict
     from stirred.spec import Specification

@@ -34,6 +34,7 @@ from typing import Any, Protocol, cast
 from stirred import _bounded_reading as received
 from stirred import errors
 from stirred._bounded_reading import Unacceptable, inside, read_text
+from stirred._progress import Progress, Silent
 from stirred.noise import RandomSource
 from stirred.releases.check_code import Watched
 from stirred.releases.folder import manifest
@@ -56,7 +57,6 @@ from stirred.releases.folder.release_folder import ReleaseFolder, described_tabl
 from stirred.releases.ledger.ledger import Ledger
 from stirred.releases.mechanism import Data, Draw, KeptDraw, Mechanism, Release
 from stirred.releases.plans import Plan
-from stirred.releases.progress import Progress, Silent
 from stirred.releases.verdicts import Verdict
 
 

@@ -21,10 +21,10 @@ from stirred.semantics.sentences.formatting import budget_line
 from stirred.verbs import of_plan, of_release
 
 if TYPE_CHECKING:
+    from stirred._progress import Progress
     from stirred.releases.ledger.ledger import Ledger
     from stirred.releases.ledger.rows import Entry
     from stirred.releases.plans import Plan
-    from stirred.releases.progress import Progress
 
 WARNING = (
     "CONFIDENTIAL. Do not publish this file. It is computed from the confidential data and from the ledger, and the "

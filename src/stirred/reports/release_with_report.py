@@ -14,10 +14,10 @@ from stirred.releases.mechanism import Data, Mechanism, Release
 from stirred.verbs import of_plan, of_release
 
 if TYPE_CHECKING:
+    from stirred._progress import Progress
     from stirred.releases.folder.release_folder import ReleaseFolder
     from stirred.releases.ledger.ledger import Ledger
     from stirred.releases.plans import Plan
-    from stirred.releases.progress import Progress
     from stirred.releases.verdicts import Verdict, Verdicts
 
 

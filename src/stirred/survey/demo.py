@@ -20,10 +20,10 @@ from typing import Any
 
 import polars as pl
 
+from stirred._progress import OnTerminal
 from stirred.estimates import Answers
 from stirred.releases.folder.atomic import appearing
 from stirred.releases.folder.release_folder import ReleaseFolder, verify_with
-from stirred.releases.progress import OnTerminal
 from stirred.releases.steps import DocumentWriter, release
 from stirred.releases.verdicts import State
 from stirred.spec.exact import display

@@ -20,6 +20,7 @@ from typing import Any
 
 import polars as pl
 
+from stirred._progress import Progress
 from stirred.errors import unknown_choice
 from stirred.estimates.answers import NO_ESTIMATE
 from stirred.releases.folder.documents import (
@@ -37,7 +38,6 @@ from stirred.releases.folder.documents import (
 from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.releases.ledger.ledger import Ledger
 from stirred.releases.mechanism import AnalystNote, Data
-from stirred.releases.progress import Progress
 from stirred.releases.steps import DocumentWriter, publish
 from stirred.spec import Specification
 from stirred.spec.exact import display, written

@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from stirred._display import withheld
+from stirred._progress import Progress, Silent
 from stirred.noise import RandomSource, SystemSource
 from stirred.releases.folder.documents import draw_nonce
 from stirred.releases.mechanism import Data
-from stirred.releases.progress import Progress, Silent
 from stirred.spec import Specification
 from stirred.survey.checking.against_plan import open_stops, require_design, stops_of
 from stirred.survey.data import Records, read_records, with_intervals

@@ -11,11 +11,11 @@ from stirred.releases.mechanism import FORM_OPTIONS, AnalystNote, CustodianNote,
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from stirred._progress import Progress
     from stirred.estimates import Answers
     from stirred.noise import RandomSource
     from stirred.releases.folder.release_folder import ReleaseFolder
     from stirred.releases.mechanism import AuditPair
-    from stirred.releases.progress import Progress
     from stirred.releases.steps import DocumentWriter
     from stirred.releases.verdicts import Verdict
     from stirred.semantics.targets import Calibration, Target
@@ -217,7 +217,7 @@ class Survey(Mechanism):
     def for_custodian(
         self, release: ReleaseFolder, plan: SurveyPlan, data: Data | None = None, *, progress: Progress | None = None
     ) -> Sequence[CustodianNote]:
-        from stirred.releases.progress import Silent
+        from stirred._progress import Silent
         from stirred.survey.checking.comparison import for_custodian
 
         return tuple(for_custodian(release, plan, data, progress or Silent()))

@@ -9,8 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from stirred import errors
+from stirred._progress import OnTerminal
 from stirred.releases.folder.atomic import check_target
-from stirred.releases.progress import OnTerminal
 from stirred.releases.steps import DocumentWriter
 from stirred.releases.verdicts import State
 from stirred.spec.exact import display

@@ -16,6 +16,7 @@ import numpy as np
 
 from stirred import errors
 from stirred._compiled import kernel as compiled
+from stirred._progress import Progress, Silent
 from stirred._threads import meanwhile, thread_pool
 from stirred.invariants import Margin
 from stirred.noise import RandomSource, SystemSource
@@ -23,7 +24,6 @@ from stirred.releases.folder.atomic import CONFIDENTIAL
 from stirred.releases.folder.documents import Certificate, ReleasedTable, draw_nonce, write_documents
 from stirred.releases.ledger.ledger import Ledger
 from stirred.releases.mechanism import Data
-from stirred.releases.progress import Progress, Silent
 from stirred.releases.steps import DocumentWriter, publish
 from stirred.releases.steps import release as run
 from stirred.spec import Specification, facts

@@ -23,11 +23,11 @@ from stirred.releases.mechanism import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from stirred._progress import Progress
     from stirred.estimates import Answers
     from stirred.noise import RandomSource
     from stirred.releases.folder.release_folder import ReleaseFolder
     from stirred.releases.mechanism import AuditPair
-    from stirred.releases.progress import Progress
     from stirred.releases.steps import DocumentWriter
     from stirred.releases.verdicts import Verdict
     from stirred.semantics.swap_exposure import SwapExposure
@@ -286,7 +286,7 @@ class Swapping(Mechanism):
     def for_custodian(
         self, release: ReleaseFolder, plan: SwapPlan, data: Data | None = None, *, progress: Progress | None = None
     ) -> Sequence[CustodianNote]:
-        from stirred.releases.progress import Silent
+        from stirred._progress import Silent
         from stirred.swap.checking.comparison import for_custodian
 
         return tuple(for_custodian(release, plan, data, progress or Silent()))

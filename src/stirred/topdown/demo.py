@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from stirred import errors
+from stirred._progress import OnTerminal
 from stirred.releases.folder.atomic import appearing, check_target
-from stirred.releases.progress import OnTerminal
 from stirred.releases.steps import DocumentWriter
 from stirred.releases.verdicts import State
 from stirred.spec.exact import display

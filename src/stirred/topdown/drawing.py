@@ -11,13 +11,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
+from stirred._progress import Progress, Silent
 from stirred.margins.spine import Spine
 from stirred.noise import RandomSource, SystemSource
 from stirred.releases import steps
 from stirred.releases.folder.documents import draw_nonce
 from stirred.releases.ledger.ledger import Ledger
 from stirred.releases.mechanism import Data
-from stirred.releases.progress import Progress, Silent
 from stirred.releases.steps import DocumentWriter
 from stirred.spec import Specification
 from stirred.topdown.data.constraints import (

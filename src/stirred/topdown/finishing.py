@@ -25,6 +25,7 @@ import pyarrow.csv as pc
 from numpy.typing import NDArray
 
 from stirred import errors
+from stirred._progress import Progress, Silent
 from stirred.invariants import Margin
 from stirred.margins.spine import Spine
 from stirred.releases.folder.atomic import CONFIDENTIAL, PARTS
@@ -32,7 +33,6 @@ from stirred.releases.folder.documents import Certificate, ReleasedTable, write_
 from stirred.releases.folder.manifest import NAME, digest_of
 from stirred.releases.ledger.ledger import Ledger
 from stirred.releases.mechanism import Data
-from stirred.releases.progress import Progress, Silent
 from stirred.releases.steps import DocumentWriter, publish
 from stirred.spec import Specification
 from stirred.spec.exact import display

@@ -33,13 +33,13 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._bounded_reading import inside, is_of_machine, plain, read_json
+from stirred._progress import Progress
 from stirred._threads import ahead
 from stirred.margins.schema import Schema
 from stirred.margins.spine import Index, Spine
 from stirred.noise import RandomSource, discrete_gaussian
 from stirred.releases.folder.atomic import KEPT, PARTS, is_unfinished
 from stirred.releases.folder.manifest import NAME, differences, digest_of, read_manifest, write_manifest
-from stirred.releases.progress import Progress
 from stirred.tables.groups import free_label
 from stirred.topdown.data.constraints import Counts
 from stirred.topdown.data.counting import Counted, marginal_by, read_spine

@@ -28,6 +28,7 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
 from stirred._bounded_reading import inside, read_json
+from stirred._progress import Silent
 from stirred.margins.schema import Schema
 from stirred.margins.spine import Spine
 from stirred.releases.folder.documents import Certificate
@@ -41,7 +42,6 @@ from stirred.releases.folder.release_folder import (
     tabulate_rows,
     verify_with,
 )
-from stirred.releases.progress import Silent
 from stirred.releases.verdicts import LAST_DIGITS, Verdict, contradicted, not_compared
 from stirred.tables.reading.table_reader import read_parts
 from stirred.tables.writing import write_table

@@ -23,12 +23,12 @@ from typing import Any
 import numpy as np
 
 from stirred import errors, mechanisms
+from stirred._progress import Progress, Silent
 from stirred.lab.audit.programs import Columns, CommandProgram, FunctionProgram, Program, callable_program
 from stirred.lab.audit.results import FALSE_ALARM, Audit, Result, shares
 from stirred.noise import RandomSource, SystemSource
 from stirred.releases.mechanism import AuditPair
 from stirred.releases.plans import Plan
-from stirred.releases.progress import Progress, Silent
 from stirred.spec.exact import display, display_down
 
 CONFIDENCE = 0.95

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from stirred import errors
-from stirred.releases.progress import Progress
+from stirred._progress import Progress
 
 FALSE_ALARM = 1e-6
 """Of a whole audit, unless another one is asked for."""

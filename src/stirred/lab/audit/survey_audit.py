@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
+from stirred._progress import Progress, Silent
 from stirred.lab.audit.laws import NoiseLaw, gaussian, laplace
 from stirred.lab.audit.noise_audit import LEAST_DRAWS, audit_noise, power
 from stirred.lab.audit.p_values import POWER, count_p_value
 from stirred.lab.audit.results import FALSE_ALARM, Audit, Result, require_effort, runs_in_time, shares
 from stirred.noise import RandomSource, SystemSource
-from stirred.releases.progress import Progress, Silent
 from stirred.spec.exact import display, near
 from stirred.survey.audit_pairs import KEYS, MEASUREMENTS, audit_pairs, cell_labels
 from stirred.survey.data import read_records

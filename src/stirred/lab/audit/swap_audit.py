@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from stirred import errors
+from stirred._progress import Progress, Silent
 from stirred.lab.audit import p_values
 from stirred.lab.audit.p_values import smallest_of
 from stirred.lab.audit.results import FALSE_ALARM, Audit, Result, shares
@@ -46,7 +47,6 @@ from stirred.lab.audit.swap_runs import (
     whole_numbers,
 )
 from stirred.noise import RandomSource, SystemSource
-from stirred.releases.progress import Progress, Silent
 from stirred.swap.plan.fields import SwapPlan
 from stirred.swap.plan.sections import MAIN
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stirred._progress import Progress, Silent
 from stirred.lab.audit.laws import gaussian
 from stirred.lab.audit.p_values import (
     POWER,
@@ -34,7 +35,6 @@ from stirred.lab.audit.p_values import (
 from stirred.lab.audit.results import FALSE_ALARM, Audit, Result, require_effort, runs_in_time, shares
 from stirred.lab.audit.topdown_runs import MEASUREMENTS, Agreement, Group, MadeData, Seen, make_data, measurements_of
 from stirred.noise import RandomSource, SystemSource
-from stirred.releases.progress import Progress, Silent
 from stirred.topdown.data.counting import GEOGRAPHY, count_tables
 from stirred.topdown.measuring import draw_parts, entries
 from stirred.topdown.plan.fields import TopDownPlan

@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._bounded_reading import plain
+from stirred._progress import Progress, Silent
 from stirred.lab.audit import file_traces
 from stirred.lab.audit.programs import collected
 from stirred.lab.audit.results import FALSE_ALARM, Audit, Result, shares
 from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.releases.mechanism import Data
-from stirred.releases.progress import Progress, Silent
 from stirred.tables import open_input
 from stirred.tables.reading.first_look import form_of
 from stirred.tables.reading.inputs import format_of

@@ -22,13 +22,13 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._display import withheld
+from stirred._progress import Silent
 from stirred.invariants import TwoMargins, reveal
 from stirred.lab.study.study_data import StudyData
 from stirred.lab.study.swappers.simulated import GUARANTEE, NONE, OPEN, PROVED, Swapper
 from stirred.loss import swap_power_curve, swap_rates_power_curve
 from stirred.noise import RandomSource
 from stirred.releases.plans import Plan
-from stirred.releases.progress import Silent
 from stirred.semantics.testing import Curve, allowed_power
 from stirred.spec import Specification
 from stirred.spec.exact import display

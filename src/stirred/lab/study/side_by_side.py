@@ -32,6 +32,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._display import withheld
+from stirred._progress import Progress, Silent
 from stirred.errors import StirredError
 from stirred.lab.study.contenders import Contender, Known, contender
 from stirred.lab.study.study_data import PLACES, StudyData
@@ -39,7 +40,6 @@ from stirred.lab.study.swappers.simulated import Flags, Swapper
 from stirred.noise import RandomSource, SeededSource, SystemSource
 from stirred.releases.folder.atomic import CONFIDENTIAL, appearing
 from stirred.releases.plans import Plan
-from stirred.releases.progress import Progress, Silent
 from stirred.semantics.pictures.shapes import Bar, Bars
 from stirred.semantics.sentences.formatting import guarantees_line
 from stirred.swap.plan.fields import SwapPlan

@@ -16,6 +16,7 @@ from pydantic import ValidationError
 
 from stirred import _bounded_reading, errors
 from stirred._fractions import as_fraction
+from stirred._progress import Progress
 from stirred.errors import StirredError
 from stirred.lab.study.side_by_side import DRAWS, Asked, Study, study
 from stirred.lab.study.study_data import GENERATED, RECORDS, StudyData, from_files, generated
@@ -30,7 +31,6 @@ from stirred.lab.study.swappers.simulated import Swapper
 from stirred.lab.study.swappers.targeted import RecordSwap, Targeted2010
 from stirred.mechanisms import named
 from stirred.releases.plans import InputSection, Plan, field_problems, mechanism_of
-from stirred.releases.progress import Progress
 from stirred.tables import InputOptions
 
 FORM = 1

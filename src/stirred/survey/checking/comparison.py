@@ -20,10 +20,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from stirred import errors
+from stirred._progress import Progress
 from stirred.releases.folder.atomic import CONFIDENTIAL
 from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.releases.mechanism import CustodianNote, Data
-from stirred.releases.progress import Progress
 from stirred.spec.exact import near
 from stirred.survey.data import Records, read_records
 from stirred.survey.design import linearised, replicates

@@ -12,10 +12,10 @@ from dataclasses import asdict, dataclass, field
 import numpy as np
 
 from stirred import errors
+from stirred._progress import Progress, Silent
 from stirred.errors.kinds import listed
 from stirred.releases.folder.documents import check_json, code_line, fill, findings_and_stops
 from stirred.releases.mechanism import Data
-from stirred.releases.progress import Progress, Silent
 from stirred.semantics.sentences.formatting import columns
 from stirred.spec import Specification
 from stirred.spec.exact import bound, written

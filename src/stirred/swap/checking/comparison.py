@@ -34,9 +34,9 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred._display import withheld
 from stirred._lazy import later
+from stirred._progress import Progress
 from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.releases.mechanism import CustodianNote, Data
-from stirred.releases.progress import Progress
 from stirred.swap.checking.forecast import ExpectedTable, Places, places_of
 from stirred.swap.checking.revealing import Revealing, alone_in_a_margin, reveal_swap
 from stirred.swap.data.counting import count_margins

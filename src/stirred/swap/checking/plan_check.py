@@ -20,10 +20,10 @@ import pyarrow as pa
 
 from stirred import errors
 from stirred._calls import refuses_wrong_arguments
+from stirred._progress import Progress, Silent
 from stirred.releases.folder.documents import check_json
 from stirred.releases.ledger.ledger import Ledger
 from stirred.releases.mechanism import Data
-from stirred.releases.progress import Progress, Silent
 from stirred.semantics.pictures.shapes import Line, Picture
 from stirred.spec import Specification
 from stirred.spec.exact import display

@@ -30,11 +30,11 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred._compiled import kernel
 from stirred._display import withheld
+from stirred._progress import Progress, Silent
 from stirred._threads import meanwhile
 from stirred.releases.folder.documents import ReleasedTable
 from stirred.releases.mechanism import Data
 from stirred.releases.plans import InputSection, by_table
-from stirred.releases.progress import Progress, Silent
 from stirred.swap.plan.fields import SwapPlan
 from stirred.swap.plan.sections import MAIN, LinkedTable
 from stirred.tables import Column, Input, Table, open_input

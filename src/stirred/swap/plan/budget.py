@@ -20,10 +20,10 @@ from fractions import Fraction
 import numpy as np
 
 from stirred import errors
+from stirred._progress import Progress, Silent
 from stirred.loss.curves.power_curves import PowerCurve
 from stirred.loss.curves.swap_curves import swap_power_curve, swap_power_curve_up_to
 from stirred.releases.mechanism import Data
-from stirred.releases.progress import Progress, Silent
 from stirred.semantics.budgets_for_targets import rounded_down, rounded_up, value_on
 from stirred.semantics.targets import (
     BeforeAfter,

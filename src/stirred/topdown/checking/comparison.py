@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from stirred import errors
+from stirred._progress import Progress
 from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.releases.mechanism import CustodianNote, Data
-from stirred.releases.progress import Progress
 from stirred.topdown.checking.revealing import KeptTogether, TopDownRevealing, alone_in_an_invariant, reveal_topdown
 from stirred.topdown.data.constraints import invariant_values
 from stirred.topdown.data.counting import Counted, count_tables

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from stirred import errors
+from stirred._progress import Progress, Silent
 from stirred.errors import listed
 from stirred.invariants import Beliefs
 from stirred.releases.folder.documents import check_json, code_line, fill, findings_and_stops
 from stirred.releases.mechanism import Data
-from stirred.releases.progress import Progress, Silent
 from stirred.semantics import overview, worst_change
 from stirred.semantics.sentences.formatting import columns
 from stirred.semantics.testing import gaussian_curve

@@ -29,11 +29,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
+from stirred._progress import Progress
 from stirred._threads import ahead
 from stirred.margins.margin_blocks import Array, Margin, contracted
 from stirred.margins.schema import Family
 from stirred.margins.spine import Index, Spine
-from stirred.releases.progress import Progress
 from stirred.topdown.data.constraints import Counts
 from stirred.topdown.estimating import precision as designs
 from stirred.topdown.fitting.level_problem import Measured, separates

@@ -35,10 +35,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
+from stirred._progress import Progress
 from stirred._threads import ahead
 from stirred.margins.schema import Family, Groups, refines
 from stirred.margins.spine import Spine
-from stirred.releases.progress import Progress
 from stirred.topdown.data.constraints import Agreement, Counts, Kept, collapsed, constrained_names, kept
 from stirred.topdown.estimating.precision import Design
 from stirred.topdown.fitting.level_problem import Allowed, Bounds, Histograms, LevelProblem, Measured

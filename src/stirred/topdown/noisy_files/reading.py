@@ -31,11 +31,11 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._bounded_reading import inside, plain, read_json
+from stirred._progress import Progress, Silent
 from stirred._threads import ahead
 from stirred.margins.spine import Index, Spine
 from stirred.noise import SystemSource
 from stirred.releases.folder.documents import draw_nonce
-from stirred.releases.progress import Progress, Silent
 from stirred.topdown.data.constraints import require_nested
 from stirred.topdown.drawing import TopDownDraw, reopen
 from stirred.topdown.estimating.questions import MeasuredRelease

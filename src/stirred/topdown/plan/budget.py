@@ -23,11 +23,11 @@ import numpy as np
 
 from stirred import errors
 from stirred._fractions import NOT_A_NUMBER, as_fraction
+from stirred._progress import Progress, Silent
 from stirred.margins.margin_blocks import Array, Margin, representatives
 from stirred.margins.spine import Shapes, Spine
 from stirred.margins.tree_shares import AskedPlace, BestShares, Goal, TreePrecision, TreeShares, as_parts
 from stirred.releases.mechanism import Data
-from stirred.releases.progress import Progress, Silent
 from stirred.semantics.budgets_for_targets import (
     greatest_budget,
     guarantee_changes,

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 
 import stirred
-from stirred.releases import progress
-from stirred.releases.progress import OnTerminal
+from stirred import _progress as progress
+from stirred._progress import OnTerminal
 
 
 @pytest.fixture
