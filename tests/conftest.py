@@ -26,6 +26,9 @@ settings.load_profile("repeated")
 # Fixtures of the tests of commands. They have a module of their own: Python would take a second conftest for this one.
 from offered_files import as_json, files, offered  # noqa: E402, F401
 
+# Their examples would be looked for by the name "conftest", which only one of them can have.
+collect_ignore_glob = ["*conftest.py"]
+
 # Every test draws the same noise in every run.
 from repeated_draws import pytest_configure, pytest_fixture_setup, pytest_runtest_setup  # noqa: E402, F401
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from limit_cases import response_rows
 from scipy import integrate, stats
 
+from limit_cases import response_rows
 from stirred import loss
 from stirred.lab.reproduce.catalogue import items
 from stirred.lab.reproduce.verdicts import holds, printed_number

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from limit_cases import random_pairs, subsets
 
+from limit_cases import random_pairs, subsets
 from stirred import loss
 from stirred.lab.reproduce.verdicts import printed_number
 from stirred.limits import (

@@ -10,9 +10,9 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from limit_cases import random_pairs, response_rows
 from scipy import integrate
 
+from limit_cases import random_pairs, response_rows
 from stirred.limits import (
     DatabaseGraph,
     FiniteAnalysis,

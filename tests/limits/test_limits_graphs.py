@@ -8,8 +8,8 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from limit_cases import geometric_rows, path, random_graph, response_rows
 
+from limit_cases import geometric_rows, path, random_graph, response_rows
 from stirred.limits import (
     DatabaseGraph,
     MeasureInterval,

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 import pytest
-from limit_cases import path, response_rows
 
+from limit_cases import path, response_rows
 from stirred.errors import StirredError
 from stirred.limits import (
     ClampedCount,

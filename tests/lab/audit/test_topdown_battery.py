@@ -5,11 +5,10 @@ Seeds are fixed. Where a number of alarms is compared, the comment says the fals
 
 from __future__ import annotations
 
-import sys
 from fractions import Fraction
 from functools import cache
-from pathlib import Path
 
+import census
 import numpy as np
 import polars as pl
 import pytest
@@ -27,9 +26,6 @@ from stirred.tables.synthetic.population import DOMAINS
 from stirred.topdown import preset
 from stirred.topdown.data.counting import count_tables
 from stirred.topdown.drawing import draw_into
-
-sys.path.append(str(Path(__file__).parents[1] / "topdown"))
-import census
 
 QUESTIONS = 9
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from limit_cases import geometric_rows, random_pufferfish
 
+from limit_cases import geometric_rows, random_pufferfish
 from stirred.limits import DatabaseGraph, Pufferfish, all_but_one_known, equal_records
 from stirred.loss import GaussianCurve
 from stirred.reports.limits_section import of_explanation

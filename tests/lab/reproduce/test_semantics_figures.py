@@ -19,7 +19,7 @@ from stirred.lab.reproduce.semantics_figures import KIFER_FIGURES, kifer_concern
 from stirred.loss import GaussianCurve
 from stirred.semantics.pictures.shapes import Line
 
-GOLDEN_FOLDER = Path(__file__).parents[1] / "golden"
+GOLDEN_FOLDER = Path(__file__).parents[2] / "golden"
 GOLDEN = json.loads((GOLDEN_FOLDER / "semantics.json").read_text(encoding="utf-8"))
 TRADEOFFS = json.loads((GOLDEN_FOLDER / "tradeoffs.json").read_text(encoding="utf-8"))
 SCENARIOS = {one["id"]: one for one in GOLDEN["scenarios"]["each"]}

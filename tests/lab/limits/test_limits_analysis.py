@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 import pytest
-from limit_cases import geometric_rows, path, random_analysis, response_rows, subsets
 
+from limit_cases import geometric_rows, path, random_analysis, response_rows, subsets
 from stirred.limits import (
     DatabaseGraph,
     FiniteAnalysis,

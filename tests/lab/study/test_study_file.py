@@ -268,7 +268,7 @@ def test_every_kind_can_be_written_and_lists_become_tuples():
 
 def documented() -> dict[str, dict[str, str]]:
     """The defaults of the table of parameters in the documentation, by kind; those of all variants are in each."""
-    text = (Path(__file__).parents[2] / "docs" / "studies.md").read_text()
+    text = (Path(__file__).parents[3] / "docs" / "studies.md").read_text()
     lines = text.split("| kind | parameter | meaning | default |\n|---|---|---|---|\n")[1].split("\n\n")[0]
     found: dict[str, dict[str, str]] = {}
     kind = ""

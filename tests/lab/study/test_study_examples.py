@@ -8,7 +8,7 @@ import pytest
 
 from stirred.lab.study import Study, read_study, run_study
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 SHARE, BLOCK_ADULT, BLOCK_RACE = "persons by tract, race", "persons by block, adult", "persons by block, race"
 TENURE = "dwellings by county, tenure"
 

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from limit_cases import random_pairs, subsets
 from scipy.optimize import linprog
 
+from limit_cases import random_pairs, subsets
 from stirred.errors import LossError
 from stirred.limits import (
     DensityRatioNeighbourhood,

@@ -25,7 +25,7 @@ from stirred.spec.order.finite_flavors import explicit
 from stirred.spec.order.finite_mechanisms import bernoulli, randomised_response
 
 RATES = ["0.01", "0.05", "0.1", "0.5", "0.9"]
-GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "stratum_losses.json").read_text(encoding="utf-8"))
+GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "stratum_losses.json").read_text(encoding="utf-8"))
 QUICK = [case for case in GOLDEN["losses"] if len(case["swapped"]) == 2 and sum(case["held"]) <= 20]
 ANSWERS = {"0": "0", "1": "1"}
 

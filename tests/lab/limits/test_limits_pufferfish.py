@@ -7,8 +7,8 @@ import math
 
 import numpy as np
 import pytest
-from limit_cases import geometric_rows, random_laws, random_pufferfish, random_rows, response_rows, subsets
 
+from limit_cases import geometric_rows, random_laws, random_pufferfish, random_rows, response_rows, subsets
 from stirred.lab.reproduce.verdicts import printed_number
 from stirred.limits import (
     DatabaseGraph,

@@ -30,7 +30,7 @@ from stirred.lab.definitions.swap_practices import (
     with_nearest,
 )
 
-PAGE = Path(__file__).parents[2] / "docs" / "coming-from-sdcmicro.md"
+PAGE = Path(__file__).parents[3] / "docs" / "coming-from-sdcmicro.md"
 NAMES = [one.name for one in PRACTICES]
 
 

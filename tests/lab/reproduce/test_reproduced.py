@@ -18,7 +18,7 @@ from stirred.errors import StirredError
 from stirred.lab.reproduce.catalogue import Between, chosen, computations, documents, errata, items, row_id
 from stirred.lab.reproduce.verdicts import Reproduction, holds, page, reproduce, row_of, row_of_erratum, shown
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 LIST = ROOT / "tests" / "golden" / "published"
 
 

@@ -6,8 +6,14 @@ import itertools
 import math
 
 import numpy as np
+import pytest
 
 from stirred.limits import DatabaseGraph, FiniteAnalysis, Pufferfish
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(51)
 
 
 def random_pairs(rng, count, size, zeros=0.0):
