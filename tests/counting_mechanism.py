@@ -37,9 +37,8 @@ from stirred.releases.folder.release_folder import (
     shape_verdicts,
     tabulate_rows,
 )
-from stirred.releases.mechanism import Data, Mechanism, Option, Verb
+from stirred.releases.mechanism import Data, Mechanism, Option, Release, Verb
 from stirred.releases.plans import InputSection, Plan
-from stirred.releases.steps import DocumentWriter
 from stirred.releases.verdicts import Verdict
 from stirred.spec import Budget, Domain, InputPremetric, Multiverse, OutputPremetric, Specification, lint
 from stirred.spec.specification import NOT_FOR_RELEASE
@@ -179,5 +178,12 @@ class Counting(Mechanism):
     def tabulate(self, release: ReleaseFolder, by: Sequence[str], table: str | None = None) -> pa.Table:
         return tabulate_rows(release, by, release.require_table(table), release.with_role("counts", "count"))
 
-    def demo(self, folder: Path, documents: DocumentWriter | None = None) -> None:
-        print(f"counted nothing in {folder}")
+    def prepare_demo(self, folder: Path) -> CountPlan:
+        folder.mkdir()
+        (folder / "rows.csv").write_text("a\n1\n2\n3\n")
+        print("A file of three rows.")
+        return CountPlan(epsilon="1/2", input={"path": str(folder / "rows.csv")})
+
+    def show_demo(self, folder: Path, made: Release, began: float) -> None:
+        assert isinstance(made, CountRelease)
+        print(f"A count of 3, released as {made.noisy}.")

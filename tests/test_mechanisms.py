@@ -13,7 +13,7 @@ from stirred import mechanisms
 from stirred.errors import OutputError, PlanError, StirredError
 from stirred.noise import SeededSource
 from stirred.releases.ledger.ledger import Ledger
-from stirred.releases.steps import publish
+from stirred.verbs import write
 
 CLI = Path(stirred.__file__).parent / "cli"
 
@@ -60,7 +60,9 @@ def test_a_third_mechanism_goes_through_every_command(counting, plan, tmp_path, 
     assert command("compare", out, "epsilon=1").code == 0
     assert command("lint", out).code == 0
     assert command("scale", "1/4").out == "scale 4\n"
-    assert "counted nothing" in command("demo", "count").out
+    shown = command("demo", "count", "--out", tmp_path / "demo")
+    assert "three rows" in shown.out and "of 3, released as " in shown.out, shown.err
+    assert command("verify", tmp_path / "demo" / "release").code == 0
     assert "Options for count: --twice Say it twice." in " ".join(command("check", "--help").out.split())
 
 
@@ -117,7 +119,7 @@ def test_what_a_seeded_source_drew_is_not_published(counting, tmp_path):
 
     drawn = counting.draw(CountPlan(), pl.DataFrame({"a": [1]}), source=SeededSource(3))
     with pytest.raises(PlanError, match="not for release"):
-        publish(counting, drawn, tmp_path / "out")
+        write(drawn, tmp_path / "out")
 
 
 def test_a_folder_that_names_an_unknown_mechanism_imports_nothing(counting, plan, tmp_path, command):

@@ -36,14 +36,24 @@ if TYPE_CHECKING:
     from stirred import limits, loss, mechanisms, noise, semantics, spec, survey, swap, topdown
     from stirred.errors import StirredError
     from stirred.releases.ledger.ledger import Ledger
-    from stirred.reports.page import report
-    from stirred.reports.release_with_report import release, verify
     from stirred.spec import Specification, compose, flavors
     from stirred.survey.plan.fields import SurveyPlan
     from stirred.swap.plan.fields import SwapPlan
     from stirred.swap.plan.sections import LinkedTable
     from stirred.topdown.plan.fields import TopDownPlan
-    from stirred.verbs import calibrate, check, compare, estimate, explain, lint, read, tabulate
+    from stirred.verbs import (
+        calibrate,
+        check,
+        compare,
+        estimate,
+        explain,
+        lint,
+        read,
+        release,
+        report,
+        tabulate,
+        verify,
+    )
 
 __version__ = "0.8.0.dev0"
 

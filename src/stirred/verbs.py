@@ -1,37 +1,41 @@
-"""The functions of the package, such as ``check`` and ``explain``; each works for every mechanism.
+"""The functions of the package, such as ``check``, ``release`` and ``explain``; each works for every mechanism.
 
-``release`` and ``verify`` stand in :mod:`stirred.reports.release_with_report`, since they also write and compare the
-report.
+They call mechanisms and reports, which never call them. :func:`release` and :func:`verify` write and compare a report
+too: ``report.html``, from what the release publishes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stirred import errors, mechanisms
-from stirred._bounded_reading import is_file, plain
-from stirred.releases.mechanism import Check, Data, Mechanism
+from stirred import errors
+from stirred.mechanisms import (
+    as_received,
+    mechanism_of_measurements,
+    mechanism_of_release,
+    named,
+    open_release,
+    read_plan,
+)
+from stirred.releases.mechanism import Check, Data, Release
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from stirred._progress import Progress
     from stirred.estimates import Answers, Estimates
+    from stirred.releases.context import Context
     from stirred.releases.folder.release_folder import ReleaseFolder
+    from stirred.releases.ledger.ledger import Ledger
     from stirred.releases.plans import Plan
+    from stirred.releases.verdicts import Verdicts
     from stirred.semantics import Explanation
     from stirred.semantics.side_by_side import SideBySide
     from stirred.semantics.targets import Calibration
     from stirred.spec import Finding, Specification
     from stirred.spec.known_deployments.allocations import Allocation
-
-CERTIFICATE = "certificate.json"
-
-MIDDLE = 0.05
-"""The false-alarm probability of numbers that are told at one, where it is among those asked for."""
 
 
 def check(
@@ -67,7 +71,7 @@ def check(
     """
     from stirred.releases.check_code import checked
 
-    mechanism, read = of_plan(plan)
+    mechanism, read = read_plan(plan)
     return checked(mechanism, read, data, progress=progress, **options)
 
 
@@ -115,8 +119,186 @@ def calibrate(
         if options:
             raise errors.option_not_for(f"--{next(iter(options)).replace('_', '-')}", str(what))
         return calibrate_number(str(what), asked)
-    mechanism, read = of_plan(what)
+    mechanism, read = read_plan(what)
     return mechanism.calibrate(read, asked, data, progress=progress, **options)  # type: ignore[no-any-return]
+
+
+def release(
+    plan: Plan | str | Path,
+    data: Data | None = None,
+    *,
+    out: str | Path,
+    work: str | Path | None = None,
+    confidential: str | Path | None = None,
+    ledger: Ledger | str | Path | None = None,
+    as_checked: str | None = None,
+    progress: Progress | None = None,
+    report: bool = True,
+) -> Release:
+    """Protect the data as a plan says and write a release folder, which appears complete or not at all.
+
+    Parameters
+    ----------
+    plan
+        A ``SwapPlan``, a ``TopDownPlan``, a ``SurveyPlan``, or the path of a plan file.
+    data
+        Data to read in place of the plan's own paths: a path or a frame, or several in a mapping from table names.
+    out
+        The folder to write; it must not exist.
+    work
+        For TopDown, the private folder that keeps the draw. If it exists, the release is made from it and nothing is
+        spent.
+    confidential
+        A new folder for the comparison of released with true values. It is confidential.
+    ledger
+        The dataset's ledger, its path, or its address on a server (``postgresql://...``). The release is recorded in it
+        before it appears; if it would exceed the ledger's limit, an error is raised and nothing is released.
+    as_checked
+        The ``code`` of a check: if the plan or the data are not those that it has seen, nothing is drawn.
+    progress
+        Receives the name of each stage when it begins; by default nothing is shown.
+    report
+        Whether ``report.html``, the page about the guarantee for people, is written into the folder.
+
+    Returns
+    -------
+    Release
+        What was released, for use in memory: a ``SwapRelease``, a ``TopDownRelease`` or a ``SurveyRelease``.
+
+    Examples
+    --------
+    >>> import tempfile, polars as pl, stirred
+    >>> rows = pl.DataFrame({"size": [1, 1, 2, 2] * 5, "county": list("abba") * 5, "tenure": list("ooror") * 4})
+    >>> plan = stirred.SwapPlan(match=["size"], swap=["county"], hold=["tenure"], rate=0.1)
+    >>> made = stirred.release(plan, rows, out=tempfile.mkdtemp() + "/release")
+    >>> made.frame().shape
+    (20, 3)
+    """
+    from stirred.releases.steps import Request, releasing
+    from stirred.reports.folder_report import add_report
+
+    mechanism, read = read_plan(plan)
+    asked = Request.of(
+        out, work=work, confidential=confidential, ledger=ledger, as_checked=as_checked, progress=progress
+    )
+    with releasing(mechanism, read, data, asked) as unfinished:
+        if report:
+            add_report(unfinished)
+    return unfinished.release
+
+
+def release_measurements(
+    measurements: str | Path,
+    *,
+    out: str | Path,
+    work: str | Path | None = None,
+    progress: Progress | None = None,
+    report: bool = True,
+    **options: Any,
+) -> Release:
+    """Make a release from measurements that others published, as :func:`release` does from data; nothing is spent.
+
+    ``options`` are those of the mechanism that reads the measurements.
+    """
+    from stirred.releases.steps import Request, releasing_measurements
+    from stirred.reports.folder_report import add_report
+
+    mechanism, asked = mechanism_of_measurements(measurements), Request.of(out, work=work, progress=progress)
+    with releasing_measurements(mechanism, measurements, asked, **options) as unfinished:
+        if report:
+            add_report(unfinished)
+    return unfinished.release
+
+
+def write(
+    made: Release,
+    out: str | Path,
+    *,
+    confidential: str | Path | None = None,
+    data: Data | None = None,
+    ledger: Ledger | str | Path | None = None,
+    for_tests: bool = False,
+    progress: Progress | None = None,
+) -> Path:
+    """Write a release that is in memory, as its own ``write`` does, and with a report."""
+    from stirred.releases.steps import Request, publishing
+    from stirred.reports.folder_report import add_report
+
+    asked = Request.of(out, confidential=confidential, ledger=ledger, for_tests=for_tests, progress=progress)
+    with publishing(named(made.draw.plan.mechanism), made, data, asked) as unfinished:
+        add_report(unfinished)
+    return asked.out
+
+
+def verify(
+    path: str | Path,
+    *,
+    signers: str | Path | None = None,
+    withdrawn: str | Path | None = None,
+    most_rows: int | None = None,
+) -> Verdicts:
+    """Check a release from its own files: manifest, plan, guarantee, columns, invariants, report, signature.
+
+    The folder may come from anybody: nothing outside it is opened, and what it must contain is derived from its plan.
+
+    Parameters
+    ----------
+    path
+        A release folder, of any mechanism.
+    signers
+        A file of keys that you trust, in the format of OpenSSH's ``allowed_signers``: the release must then be signed
+        by one of them.
+    withdrawn
+        The list of withdrawn releases that the publisher gives out (``stirred ledger withdrawn``). Without it only a
+        notice in the folder can tell that a release was withdrawn.
+    most_rows
+        How many rows a table may have; by default as many as the size of its file makes likely.
+
+    Returns
+    -------
+    Verdicts
+        A list of everything that was checked, each with ``holds``, ``words`` and ``state``: ``"holds"``,
+        ``"contradicted"``, ``"not compared"`` (another version wrote it), ``"could not be checked"`` (the machine did
+        not allow it), ``"withdrawn"`` (by its publisher) or ``"note"`` (a remark). ``holds`` is true only of what was
+        compared and is so, and of remarks. The list's own ``state`` is the answer for all, and ``answer`` says it in
+        one line; printed, a line for each follows.
+
+    Examples
+    --------
+    >>> import tempfile, polars as pl, stirred
+    >>> rows = pl.DataFrame({"size": [1, 1, 2, 2] * 5, "county": list("abba") * 5, "tenure": list("ooror") * 4})
+    >>> plan = stirred.SwapPlan(match=["size"], swap=["county"], hold=["tenure"], rate=0.1)
+    >>> folder = tempfile.mkdtemp() + "/release"
+    >>> _ = stirred.release(plan, rows, out=folder)
+    >>> found = stirred.verify(folder)
+    >>> all(verdict.holds for verdict in found)
+    True
+    >>> print(found.answer)
+    Everything was compared, and nothing contradicts. That data are right or a draw random, no folder shows.
+    """
+    from stirred.releases.folder.manifest import signature_verdicts
+    from stirred.releases.folder.release_folder import failed, says_nothing, verify_with
+    from stirred.releases.ledger.released_folders import withdrawal_verdicts
+    from stirred.releases.verdicts import Verdicts
+    from stirred.reports.folder_report import report_verdicts
+
+    try:
+        mechanism, opened = open_release(path, most_rows)
+        listed = None if withdrawn is None else Path(withdrawn)
+        status = withdrawal_verdicts(opened.path, _dataset(opened), listed)
+        signed = signature_verdicts(opened.path, None if signers is None else Path(signers))
+    except Exception as problem:
+        if not says_nothing(problem):
+            raise
+        return Verdicts([failed("the release", problem)])
+    found = verify_with(opened, mechanism.verify, lambda one: report_verdicts(mechanism, one))
+    return Verdicts([*status, *found, *signed])
+
+
+def _dataset(opened: ReleaseFolder) -> str:
+    """The name of the dataset that a release's certificate states; empty if it states none that can be read."""
+    domain = opened.certificate["specification"].get("domain")
+    return str(domain.get("name", "")) if isinstance(domain, dict) else ""
 
 
 def tabulate(
@@ -156,11 +338,11 @@ def tabulate(
     >>> stirred.tabulate(folder, ["county"]).to_pydict()
     {'county': ['a', 'b'], 'count': [10, 10]}
     """
-    mechanism, opened = of_release(path, most_rows)
+    mechanism, opened = open_release(path, most_rows)
     names = [by] if isinstance(by, str) else list(by)
     if place_file is not None:
         return tabulate_places(path, names, table, place_file, place_column, most_rows=most_rows)[0]
-    with _as_received(path):
+    with as_received(path):
         return mechanism.tabulate(opened, names, table)
 
 
@@ -171,11 +353,11 @@ def tabulate_places(
     """As :func:`tabulate` with places, and what a reader must know of them: units in no place, or in several."""
     from stirred.tables.places import places_of, put_together
 
-    mechanism, opened = of_release(path, most_rows)
-    with _as_received(path):
+    mechanism, opened = open_release(path, most_rows)
+    with as_received(path):
         units = mechanism.place_units(opened, table)
     file = places_of(place_file, units, place_column, taken=[*by, *units])
-    with _as_received(path):
+    with as_received(path):
         columns = [file.unit, *(name for name in by if name != file.unit)]
         found, said = mechanism.tabulate(opened, columns, table), mechanism.tabulate_note(opened, columns, table)
     made, remarks = put_together(found, file, by)
@@ -186,8 +368,8 @@ def tabulate_note(
     path: str | Path, by: Sequence[str], table: str | None = None, *, most_rows: int | None = None
 ) -> str | None:
     """What a reader must know before a table of released rows; None where it can be read as it is."""
-    mechanism, opened = of_release(path, most_rows)
-    with _as_received(path):
+    mechanism, opened = open_release(path, most_rows)
+    with as_received(path):
         return mechanism.tabulate_note(opened, [by] if isinstance(by, str) else list(by), table)
 
 
@@ -295,31 +477,11 @@ def explain(
     >>> "power" in stirred.explain("rho=1/2").text()
     True
     """
-    from stirred.semantics import explain as run
+    from stirred.reports.subjects import explained
 
-    specification = _specification(what)
-    if allocation is None and isinstance(what, str | Path):
-        allocation = _own_allocation(what)
-    given = {"levels": false_alarms, "deltas": deltas, "groups": groups}
-    chosen: dict[str, Any] = {name: value for name, value in given.items() if value}
-    if isinstance(what, str | Path):
-        chosen["own"] = _own_exposure(what, pairs, false_alarms or ())
-    elif pairs:
-        raise errors.bad_pair(pairs[0], "pairs are looked up in a release folder, and a specification has none")
-    return run(specification, allocation=allocation, concerns=concerns, **chosen)
-
-
-def explain_release(mechanism: Mechanism, release: ReleaseFolder, most_rows: int) -> Explanation:
-    """Explain the guarantee of an opened release, as :func:`explain` does by default; its rows are looked at only if
-    no table has more than ``most_rows``."""
-    from stirred.releases.folder.documents import read_specification
-    from stirred.semantics import explain as run
-
-    few = all(table["rows"] <= most_rows for table in release.dictionary.values())
-    with _as_received(release.path):
-        allocation = mechanism.allocation(release)
-    own = _exposure(mechanism, release, (), MIDDLE) if few else None
-    return run(read_specification(release.path), allocation=allocation, own=own)
+    return explained(
+        what, allocation=allocation, concerns=concerns, levels=false_alarms, deltas=deltas, groups=groups, pairs=pairs
+    )
 
 
 def compare(
@@ -351,6 +513,50 @@ def compare(
     from stirred.semantics.side_by_side import side_by_side
 
     return side_by_side(*(_specification(one) for one in what), levels=false_alarms or LEVELS, prior=prior)
+
+
+def report(
+    what: Specification | Explanation | Plan | str | Path | Sequence[Specification | Explanation | Plan | str | Path],
+    out: str | Path,
+    *,
+    context: Context | None = None,
+    **options: Any,
+) -> Path:
+    """Write what guarantees mean as one HTML page that needs no other file.
+
+    Parameters
+    ----------
+    what
+        An explanation, a specification, a plan, or anything that :func:`stirred.read` reads; or a list of several,
+        which are then also compared.
+    out
+        The file to write; it must not exist.
+    context
+        Answers about the five safes, as a plan has them; by default those of the release, where ``what`` is its folder.
+    options
+        For a plan whose guarantee depends on the data, what is known of these: ``largest_stratum`` for a swap.
+
+    Returns
+    -------
+    Path
+        The file that was written.
+
+    Examples
+    --------
+    >>> import tempfile, stirred
+    >>> stirred.report("rho=1/2", tempfile.mkdtemp() + "/meaning.html").suffix
+    '.html'
+    """
+    from stirred.reports.page import write_report
+    from stirred.reports.subjects import subject
+
+    out = Path(out)
+    if out.exists():
+        raise errors.output_exists(out)
+    several = [what] if isinstance(what, str) or not isinstance(what, Sequence) else list(what)
+    if not several:
+        raise errors.report_of_nothing()
+    return write_report([subject(one, context=context, options=options) for one in several], out)
 
 
 def lint(what: Specification | str | Path, *, before: Specification | str | Path | None = None) -> tuple[Finding, ...]:
@@ -403,99 +609,5 @@ def read(what: str | Path) -> Specification:
     return load(str(what))
 
 
-def mechanism_of_plan(path: str | Path) -> Mechanism:
-    """The mechanism that a plan file names."""
-    from stirred.releases.plans import mechanism_of
-
-    asked = mechanism_of(path)
-    if asked not in mechanisms.names():
-        raise errors.plan_mechanism(asked, mechanisms.names())
-    return mechanisms.named(asked)
-
-
-def mechanism_of_release(path: str | Path) -> Mechanism:
-    """The mechanism that made a release, given its folder or a folder directly inside it."""
-    folder = Path(path)
-    inside = not is_file(folder / CERTIFICATE) and is_file(folder.parent / CERTIFICATE)
-    if not inside and not is_file(folder / CERTIFICATE):
-        reader = mechanism_of_measurements(folder)
-        if reader is not None:
-            return reader
-    return of_release(folder.parent if inside else folder)[0]
-
-
-def mechanism_of_measurements(path: str | Path) -> Mechanism | None:
-    """The mechanism that reads a folder of measurements that others published; None if it is no such folder."""
-    return next((one for one in mechanisms.every() if one.reads_measurements(Path(path))), None)
-
-
 def _specification(what: Specification | str | Path) -> Specification:
     return read(what) if isinstance(what, str | Path) else what
-
-
-def _own_allocation(what: str | Path) -> Allocation | None:
-    """How the budget of a release is divided, where ``what`` is a release folder whose mechanism divides it."""
-    if not is_file(Path(what) / CERTIFICATE):
-        return None
-    mechanism, opened = of_release(what)
-    with _as_received(what):
-        return mechanism.allocation(opened)
-
-
-def _own_exposure(what: str | Path, pairs: Sequence[str], levels: Sequence[float]) -> Any:
-    """How well tests can do on a release by the law of its mechanism; None where ``what`` is not a release folder."""
-    if not is_file(Path(what) / CERTIFICATE):
-        if pairs:
-            raise errors.bad_pair(pairs[0], "pairs are looked up in a release folder")
-        return None
-    mechanism, opened = of_release(what)
-    return _exposure(mechanism, opened, pairs, levels[0] if levels and MIDDLE not in levels else MIDDLE)
-
-
-def _exposure(mechanism: Mechanism, release: ReleaseFolder, pairs: Sequence[str], level: float) -> Any:
-    try:
-        with _as_received(release.path):
-            return mechanism.exposure(release, pairs, level)
-    except errors.StirredError:
-        if pairs:
-            raise
-        return None  # tables that cannot be read do not keep the documents from being explained
-
-
-@contextmanager
-def _as_received(path: str | Path) -> Iterator[None]:
-    """Refuse a folder whose documents contradict its tables or each other, where reading it fails for that reason.
-
-    Errors of the machine pass through, and what may be a fault of this program is not said to be one of the folder.
-    """
-    try:
-        yield
-    except (KeyError, IndexError, ValueError):
-        raise errors.not_a_release(Path(path), "its documents contradict its tables, or each other") from None
-    except (TypeError, AttributeError) as problem:
-        raise errors.not_read(Path(path), problem) from None
-
-
-def of_plan(plan: Plan | str | Path) -> tuple[Mechanism, Plan]:
-    """The mechanism of a plan, and the plan, read if it is a file."""
-    from stirred.releases.plans import Plan
-
-    if isinstance(plan, Plan):
-        return mechanisms.named(plan.mechanism), plan
-    if not isinstance(plan, str | Path):
-        raise errors.not_a_plan(type(plan).__name__)
-    mechanism = mechanism_of_plan(plan)
-    return mechanism, mechanism.read_plan(plan)
-
-
-def of_release(path: str | Path, most_rows: int | None = None) -> tuple[Mechanism, ReleaseFolder]:
-    """The mechanism of a release, and its folder, opened."""
-    from stirred.releases.folder.release_folder import ReleaseFolder
-
-    with _as_received(path):
-        opened = ReleaseFolder.open(path, most_rows)
-    if opened.mechanism not in mechanisms.names():
-        raise errors.not_a_release(
-            opened.path, f"it names the mechanism {plain(repr(opened.mechanism), 80)}, which this version does not know"
-        )
-    return mechanisms.named(opened.mechanism), opened

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from stirred import errors
+from stirred.mechanisms import mechanism_of_plan
 from stirred.releases.plans import FORM, upgrade
 from stirred.survey.plan.fields import SurveyPlan
 from stirred.swap.plan.fields import SwapPlan
-from stirred.verbs import mechanism_of_plan
 
 ROOT = Path(__file__).parents[2]
 FILES = sorted([*ROOT.glob("tests/fixtures/v0_*/*.toml"), *ROOT.glob("examples/*/*.toml")])

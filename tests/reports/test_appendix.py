@@ -14,10 +14,10 @@ from small_releases import NAMES, PEOPLE, PLACES, ROWS, data_of, plan_of, releas
 
 import stirred
 from stirred import errors, mechanisms
+from stirred.mechanisms import open_release
 from stirred.releases.ledger.ledger import Ledger
 from stirred.releases.mechanism import Mechanism
 from stirred.reports.appendix import CAREFUL, WARNING, appendix
-from stirred.verbs import of_release
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def kept(tmp_path_factory):
 
 def rows_of(name, place, sort="errors"):
     """The tables of a release's notes, each row by its headings."""
-    mechanism, opened = of_release(place / "release")
+    mechanism, opened = open_release(place / "release")
     notes = [note for note in mechanism.for_custodian(opened, plan_of(name), data_of(name)) if note.sort == sort]
     return [[dict(zip(note.rows[0], row, strict=True)) for row in note.rows[1:]] for note in notes if note.rows]
 
@@ -91,7 +91,7 @@ def test_what_a_swap_reveals_is_what_its_check_says(kept):
 def test_a_swap_that_publishes_no_table_is_compared_by_its_held_columns(tmp_path):
     plan = stirred.SwapPlan(match=["size"], swap=["county"], hold=["tenure"], rate=0.1)
     stirred.release(plan, ROWS, out=tmp_path / "release", report=False)
-    mechanism, opened = of_release(tmp_path / "release")
+    mechanism, opened = open_release(tmp_path / "release")
     (note, *_) = mechanism.for_custodian(opened, plan, ROWS)
     assert [row[0] for row in note.rows[1:]] == ["Table by 'county' and 'tenure'"]
 
@@ -126,7 +126,7 @@ def test_a_survey_that_fills_cells_is_not_compared(tmp_path):
     data = ROWS.with_columns(pl.when(pl.int_range(pl.len()) < 3).then(None).otherwise(pl.col("county")).alias("county"))
     plan = stirred.SurveyPlan(**fields)
     stirred.release(plan, data, out=tmp_path / "release", report=False)
-    mechanism, opened = of_release(tmp_path / "release")
+    mechanism, opened = open_release(tmp_path / "release")
     (note, *_) = mechanism.for_custodian(opened, plan, data)
     assert note.rows == () and "fills empty cells at random" in note.words
 

@@ -13,15 +13,16 @@ from small_releases import NAMES, ROWS, plan_of, release_into
 
 import stirred
 from stirred import mechanisms
+from stirred.mechanisms import open_release
 from stirred.releases.folder.atomic import leftovers
 from stirred.releases.folder.manifest import read_manifest, write_manifest
 from stirred.releases.ledger.ledger import Ledger
 from stirred.releases.verdicts import State
-from stirred.reports import page_elements, subjects
+from stirred.reports import folder_report, page_elements, subjects
 from stirred.reports.page import report_text
-from stirred.reports.release_with_report import REPORT
+from stirred.reports.subjects import of_folder
 from stirred.survey.documents import spread_of
-from stirred.verbs import of_release
+from stirred.verbs import write
 
 NUMERAL = re.compile(r"\d[\d,]*(?:\.\d+)?")
 
@@ -191,11 +192,12 @@ def test_the_command_writes_a_report_unless_told_not_to(tmp_path, command):
 def test_a_report_that_fails_spends_nothing_and_leaves_nothing(tmp_path, monkeypatch):
     ledger = Ledger.create(tmp_path / "rows.ledger", "rows")
 
-    def broken(self, mechanism, release):
-        assert (release.path / "README.txt").exists() and not (release.path / "certificate.json").exists()
+    def broken(subjects):
+        folder = subjects[0].release.path
+        assert (folder / "README.txt").exists() and not (folder / "certificate.json").exists()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(type(REPORT), "text", broken)
+    monkeypatch.setattr(folder_report, "report_text", broken)
     with pytest.raises(KeyboardInterrupt):
         release_into(tmp_path / "release", "swap", ledger=ledger)
     assert ledger.entries() == () and not (tmp_path / "release").exists() and leftovers(tmp_path) == []
@@ -203,16 +205,15 @@ def test_a_report_that_fails_spends_nothing_and_leaves_nothing(tmp_path, monkeyp
 
 def test_a_topdown_release_that_is_finished_again_gets_its_report(tmp_path, monkeypatch):
     ledger = Ledger.create(tmp_path / "rows.ledger", "rows")
-    whole = type(REPORT).text
 
-    def broken(self, mechanism, release):
+    def broken(subjects):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(type(REPORT), "text", broken)
+        patched.setattr(folder_report, "report_text", broken)
         with pytest.raises(KeyboardInterrupt):
             release_into(tmp_path / "release", "topdown", ledger=ledger)
-    assert type(REPORT).text is whole and not (tmp_path / "release").exists()
+    assert not (tmp_path / "release").exists()
     release_into(tmp_path / "release", "topdown", ledger=ledger)
     assert len(ledger.entries()) == 1 and (tmp_path / "release" / "report.html").exists()
     assert failing(tmp_path / "release") == []
@@ -232,12 +233,12 @@ def test_rows_of_a_large_release_are_not_read_for_its_report(written, tmp_path, 
 
 
 def test_a_release_that_was_written_from_memory_can_have_one_too(tmp_path):
-    made = stirred.swap.release(plan_of("swap"), ROWS, out=tmp_path / "one", documents=REPORT)
-    made.write(tmp_path / "two", documents=REPORT)
+    made = stirred.swap.release(plan_of("swap"), ROWS, out=tmp_path / "one")
+    write(made, tmp_path / "two")
     made.write(tmp_path / "three")
-    assert page_of(tmp_path / "one") == page_of(tmp_path / "two")
+    assert page_of(tmp_path / "two") == report_text([of_folder(*open_release(tmp_path / "two"))])
     assert failing(tmp_path / "two") == failing(tmp_path / "three") == []
-    assert not (tmp_path / "three" / "report.html").exists()
+    assert not any((tmp_path / name / "report.html").exists() for name in ("one", "three"))
 
 
 def test_a_survey_says_what_was_measured_and_with_how_much_noise(written):
@@ -260,5 +261,5 @@ def test_the_name_of_a_dataset_is_shown_as_text(copied):
     fields = json.loads(certificate.read_text(encoding="utf-8"))
     fields["plan"]["dataset"] = "<script>alert(1)</script>"
     certificate.write_text(json.dumps(fields), encoding="utf-8")
-    page = REPORT.text(*of_release(copied))
+    page = report_text([of_folder(*open_release(copied))])
     assert "<script" not in page and "&lt;script&gt;alert(1)" in page

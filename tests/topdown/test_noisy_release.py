@@ -15,17 +15,14 @@ import pytest
 from noisy_files import publish
 
 import stirred
-from stirred import mechanisms
 from stirred.cli import app
 from stirred.errors import StirredError
-from stirred.releases.steps import release_measurements
 from stirred.tables.synthetic.population import DOMAINS
 from stirred.topdown.estimating.questions import MeasuredRelease
 from stirred.topdown.fitting import table_fit
 from stirred.topdown.noisy_files import reading
 from stirred.topdown.noisy_files.reading import open_noisy_measurements
-
-TOPDOWN = mechanisms.named("topdown")
+from stirred.verbs import release_measurements
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +62,7 @@ def test_a_release_from_published_measurements_is_fitted_verified_and_says_whose
 
 
 def test_totals_that_are_given_are_kept_exactly(files, tmp_path):
-    made = release_measurements(TOPDOWN, files, out=tmp_path / "made", totals=files / "totals.csv")
+    made = release_measurements(files, out=tmp_path / "made", totals=files / "totals.csv")
     assert made.counts("persons", "state").sum() == 2_000
     assert all(verdict.holds for verdict in stirred.verify(tmp_path / "made"))
 
@@ -83,7 +80,7 @@ def test_an_interrupted_fit_is_gone_on_with_from_the_measurements_that_were_take
     with monkeypatch.context() as stopped:
         stopped.setattr(table_fit, "kept", stops)
         with pytest.raises(KeyboardInterrupt):
-            release_measurements(TOPDOWN, files, out=tmp_path / "made", work=tmp_path / "work")
+            release_measurements(files, out=tmp_path / "made", work=tmp_path / "work")
     assert not (tmp_path / "made").exists() and (tmp_path / "work" / "draw.json").is_file()
     assert not (tmp_path / "work" / "scattered").exists()
 
@@ -93,24 +90,22 @@ def test_an_interrupted_fit_is_gone_on_with_from_the_measurements_that_were_take
     monkeypatch.setattr(reading, "adopt", never)
     levels.clear()
     monkeypatch.setattr(table_fit, "kept", lambda *given, **more: (levels.append(given[4]), honest(*given, **more))[1])
-    release_measurements(TOPDOWN, files, out=tmp_path / "made", work=tmp_path / "work")
+    release_measurements(files, out=tmp_path / "made", work=tmp_path / "work")
     assert levels[0] == 2  # two levels of the first table were finished
-    release_measurements(TOPDOWN, files, out=tmp_path / "again", work=tmp_path / "work")
+    release_measurements(files, out=tmp_path / "again", work=tmp_path / "work")
     for path in (one for one in (tmp_path / "made").rglob("*") if one.is_file()):
         assert path.read_bytes() == (tmp_path / "again" / path.relative_to(tmp_path / "made")).read_bytes(), path
 
 
 def test_a_work_folder_is_gone_on_with_for_the_same_files_and_options_only(files, tmp_path):
-    release_measurements(TOPDOWN, files, out=tmp_path / "made", work=tmp_path / "work", down_to="tract")
+    release_measurements(files, out=tmp_path / "made", work=tmp_path / "work", down_to="tract")
     for options in ({}, {"down_to": "county"}, {"down_to": "tract", "totals": files / "totals.csv"}):
         with pytest.raises(StirredError, match="other noisy measurement files, or with other options"):
-            release_measurements(TOPDOWN, files, out=tmp_path / "other", work=tmp_path / "work", **options)
+            release_measurements(files, out=tmp_path / "other", work=tmp_path / "work", **options)
     shutil.copytree(files / "US_Person_PL_PROD", tmp_path / "persons")
     with pytest.raises(StirredError, match="other noisy measurement files"):
-        release_measurements(
-            TOPDOWN, tmp_path / "persons", out=tmp_path / "other", work=tmp_path / "work", down_to="tract"
-        )
-    release_measurements(TOPDOWN, files, out=tmp_path / "other", work=tmp_path / "work", down_to="tract")
+        release_measurements(tmp_path / "persons", out=tmp_path / "other", work=tmp_path / "work", down_to="tract")
+    release_measurements(files, out=tmp_path / "other", work=tmp_path / "work", down_to="tract")
     own = stirred.topdown.preset("pl94-2020", DOMAINS)
     with pytest.raises(StirredError, match="work folder"):
         stirred.topdown.reopen(own, tmp_path / "work")

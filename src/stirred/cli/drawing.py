@@ -77,11 +77,10 @@ def release(
 
     The folder appears complete or not at all. Every draw of random numbers spends budget; --ledger keeps the total.
     """
+    from stirred.mechanisms import mechanism_of_plan
     from stirred.releases.ledger.ledger import Ledger
     from stirred.releases.steps import default_work
-    from stirred.releases.steps import release as run
-    from stirred.reports.release_with_report import REPORT
-    from stirred.verbs import mechanism_of_plan
+    from stirred.verbs import release as run
 
     if (plan is None) == (measurements is None):
         raise typer.BadParameter("Give either a plan or --measurements.")
@@ -112,8 +111,8 @@ def release(
     mechanism.warm_up()
     with _running() as progress:
         made = run(
-            mechanism, read, out=out, confidential=confidential, ledger=opened, as_checked=as_checked,
-            documents=REPORT if report else None, progress=progress, **options,
+            read, out=out, confidential=confidential, ledger=opened, as_checked=as_checked, report=report,
+            progress=progress, **options,
         )  # fmt: skip
     if as_json:
         kept = {"confidential": confidential, "work": work, "ledger": None if opened is None else opened.path}
@@ -138,14 +137,11 @@ def release(
 
 def _from_measurements(measurements: Path, out: Path, given: Given, report: bool, as_json: bool) -> None:
     """Fit and write a release from measurements that others published."""
-    from stirred import errors
-    from stirred.releases.steps import default_work, release_measurements
-    from stirred.reports.release_with_report import REPORT
-    from stirred.verbs import mechanism_of_measurements
+    from stirred.mechanisms import mechanism_of_measurements
+    from stirred.releases.steps import default_work
+    from stirred.verbs import release_measurements
 
     mechanism = mechanism_of_measurements(measurements)
-    if mechanism is None:
-        raise errors.noisy_folder(measurements, "there is no folder US.parquet, State.parquet, ... in it")
     _, options = chosen(mechanism, "release", given)
     work = options.pop("work", None)
     _name_leftovers([out, work])
@@ -153,10 +149,7 @@ def _from_measurements(measurements: Path, out: Path, given: Given, report: bool
         _tell(f"Continuing from the measurements in {work or default_work(out)}.", as_json)
     mechanism.warm_up()
     with _running() as progress:
-        made = release_measurements(
-            mechanism, measurements, out=out, work=work, documents=REPORT if report else None, progress=progress,
-            **options,
-        )  # fmt: skip
+        made = release_measurements(measurements, out=out, work=work, progress=progress, report=report, **options)
     if as_json:
         _print_as_json(made, out, None, confidential=None, work=work, ledger=None)
         return
@@ -241,10 +234,17 @@ def demo(
 ) -> None:
     """Generate data, check a plan and make a release from them: households of Massachusetts in 1940 (swap), the census
     of a county (topdown), or a weighted survey (survey)."""
-    from stirred.mechanisms import named
-    from stirred.reports.release_with_report import REPORT
+    import time
 
-    named(mechanism).demo(out or _free_name(f"stirred-demo-{mechanism}"), REPORT)
+    from stirred._progress import OnTerminal
+    from stirred.mechanisms import named
+    from stirred.verbs import release as run
+
+    began, folder, shown = time.monotonic(), out or _free_name(f"stirred-demo-{mechanism}"), named(mechanism)
+    plan = shown.prepare_demo(folder)
+    with OnTerminal() as progress:
+        made = run(plan, out=folder / "release", progress=progress)
+    shown.show_demo(folder, made, began)
 
 
 def _free_name(name: str) -> Path:

@@ -75,8 +75,8 @@ def estimate(
     from stirred import errors
     from stirred._progress import OnTerminal
     from stirred.cli.options import check_new, check_paper, names, save_pictures, write_new, write_parquet
+    from stirred.mechanisms import mechanism_of_release
     from stirred.verbs import estimate as run
-    from stirred.verbs import mechanism_of_release
 
     check_paper(paper, figures)
     check_new(out, figures)

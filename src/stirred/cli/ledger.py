@@ -137,7 +137,7 @@ def add(
 def _require_verified(folder: Path) -> None:
     """Raise if a release folder does not verify: what it states is what would be counted."""
     from stirred import errors
-    from stirred.reports.release_with_report import verify
+    from stirred.verbs import verify
 
     for verdict in verify(folder):
         if not verdict.holds:

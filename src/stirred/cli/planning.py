@@ -112,8 +112,8 @@ def upgrade(
     What the plan means stays the same, and so does the guarantee. Comments are kept. What changed is printed.
     """
     from stirred.cli.options import check_new, write_new
+    from stirred.mechanisms import mechanism_of_plan
     from stirred.releases.plans import upgrade as run
-    from stirred.verbs import mechanism_of_plan
 
     check_new(out)
     found = run(mechanism_of_plan(plan).plan_type, plan, plan.parent if out is None else out.parent)
@@ -155,9 +155,9 @@ def check(
     from stirred import errors
     from stirred._progress import OnTerminal
     from stirred.cli.options import check_new, check_paper, save_pictures, write_new
+    from stirred.mechanisms import mechanism_of_plan
     from stirred.releases.check_code import checked
     from stirred.releases.mechanism import Drawable
-    from stirred.verbs import mechanism_of_plan
 
     check_paper(paper, figures)
     check_new(specification, figures)
@@ -209,10 +209,10 @@ def calibrate(
     from stirred import errors
     from stirred._progress import OnTerminal
     from stirred.cli.options import check_new, write_new
+    from stirred.mechanisms import mechanism_of_plan
     from stirred.releases.plans import text_beside
     from stirred.semantics.budgets_for_targets import is_number
     from stirred.verbs import calibrate as run
-    from stirred.verbs import mechanism_of_plan
 
     check_new(out)
     options: dict[str, Any] = {}

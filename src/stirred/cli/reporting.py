@@ -122,8 +122,8 @@ def _write_appendix(release: str, appendix: Path, plan: Path | None, ledger: str
 def _subject(typed: str, given: Given) -> Any:
     """What was typed, read; options of mechanisms are for plans."""
     from stirred.cli.options import chosen
+    from stirred.mechanisms import mechanism_of_plan
     from stirred.reports.subjects import is_plan, subject
-    from stirred.verbs import mechanism_of_plan
 
     if not is_plan(typed):
         return subject(typed)

@@ -53,7 +53,7 @@ def verify(
     6 if it was withdrawn. Without --withdrawn it is not known whether the release was withdrawn and the notice is gone.
     """
     from stirred._progress import OnTerminal
-    from stirred.reports.release_with_report import verify as run
+    from stirred.verbs import verify as run
 
     with OnTerminal() as progress:
         progress.stage(f"verifying {release}")
@@ -144,7 +144,7 @@ def sign(
     from stirred.releases.folder import manifest
     from stirred.releases.folder.manifest import SIGNATURE
     from stirred.releases.verdicts import State
-    from stirred.reports.release_with_report import verify
+    from stirred.verbs import verify
 
     check_new(release / SIGNATURE if release.is_dir() else None)
     verdicts = verify(release)

@@ -312,7 +312,7 @@ def seconds_of(text: str) -> float:
 
 
 def _read(path: Path) -> Plan:
-    from stirred.verbs import mechanism_of_plan
+    from stirred.mechanisms import mechanism_of_plan
 
     return mechanism_of_plan(path).read_plan(path)
 

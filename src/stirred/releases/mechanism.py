@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from stirred.releases.folder.release_folder import ReleaseFolder
     from stirred.releases.ledger.ledger import Ledger
     from stirred.releases.plans import Plan
-    from stirred.releases.steps import DocumentWriter
     from stirred.releases.verdicts import Verdict
     from stirred.spec import Specification
     from stirred.spec.known_deployments.allocations import Allocation
@@ -541,9 +540,13 @@ class Mechanism:
         are those that the release was made from."""
         return ()
 
-    def demo(self, folder: Path, documents: DocumentWriter | None = None) -> None:
-        """Make a release from generated data in a new folder, with a report if a writer is given, and print what
-        happened."""
+    def prepare_demo(self, folder: Path) -> Plan:
+        """Write generated data and a plan for them into a new folder, and print what they are."""
+        raise errors.not_offered(self.name, "a demonstration")
+
+    def show_demo(self, folder: Path, made: Release, began: float) -> None:
+        """Print what a release of that plan shows, which is in ``release`` there; ``began`` is the time by
+        ``time.monotonic`` at which the demonstration began."""
         raise errors.not_offered(self.name, "a demonstration")
 
     def __repr__(self) -> str:

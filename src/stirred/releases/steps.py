@@ -1,10 +1,4 @@
-"""What the release runner and ``verify`` are handed so that a release also holds a report.
-
-The report is made by a room that stands right of this one (``reports``), so it is not imported here: whoever starts a
-release hands a writer over. Keep in mind: a writer is given what the release publishes and nothing else, before
-anything is spent, so that a report costs no budget when it fails and can hold no confidential number.
-
-Make a release: one order of steps for every mechanism, stated and kept here.
+"""One order of steps in which every mechanism's release is made.
 
 1. Every target is looked at, and the plan's dataset is compared with the ledger's, before any data are read.
 2. The unfinished folders of the release and of the confidential comparison are created, so that a place that cannot be
@@ -18,6 +12,10 @@ Make a release: one order of steps for every mechanism, stated and kept here.
 6. The folders *appear*: the work folder when it is paid for, the confidential one, and last the release.
 
 If anything fails after step 4, the error carries a note that says so and what can be gone on with.
+
+:func:`releasing`, :func:`publishing` and :func:`releasing_measurements` are context managers. In their block the folder
+holds all that a recipient gets but certificate and manifest, and more can be added to it, such as a report, from what
+it publishes; what was drawn is not paid for then, unless it is kept, so a report that fails costs no budget.
 """
 
 from __future__ import annotations
@@ -27,13 +25,12 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 from stirred import _bounded_reading as received
 from stirred import errors
-from stirred._bounded_reading import Unacceptable, inside, read_text
 from stirred._progress import Progress, Silent
 from stirred.noise import RandomSource
 from stirred.releases.check_code import Watched
@@ -51,50 +48,61 @@ from stirred.releases.folder.atomic import (
     writing,
 )
 from stirred.releases.folder.documents import CERTIFICATE, README, REPORT, require_readable, with_report
-from stirred.releases.folder.foreign_texts import active_content
-from stirred.releases.folder.manifest import read_manifest
 from stirred.releases.folder.release_folder import ReleaseFolder, described_tables
 from stirred.releases.ledger.ledger import Ledger
 from stirred.releases.mechanism import Data, Draw, KeptDraw, Mechanism, Release
 from stirred.releases.plans import Plan
-from stirred.releases.verdicts import Verdict
 
 
-class DocumentWriter(Protocol):
-    """Makes the report of a release from what the release publishes."""
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What is asked of a release beside its plan and its data: where it goes, what counts it, and who is told."""
 
-    def text(self, mechanism: Mechanism, release: ReleaseFolder) -> str:
-        """The text of ``report.html``; the same for the same release, wherever its folder lies."""
-        ...
+    out: Path
+    """The release folder."""
+    work: Path | None = None
+    """Where the draw is kept, for mechanisms that keep draws; without it beside ``out``, and only while it is needed:
+    for another try if the run is interrupted."""
+    confidential: Path | None = None
+    """The folder of the comparison with the true values."""
+    ledger: Ledger | str | Path | None = None
+    """Records the release before it appears, or raises."""
+    as_checked: str | None = None
+    """The code of a check: another plan or other data are refused before anything is drawn."""
+    for_tests: bool = False
+    """Whether a draw from a seed may be written."""
+    progress: Progress = field(default_factory=Silent)
 
-    def agrees(self, mechanism: Mechanism, release: ReleaseFolder, found: str) -> list[Verdict]:
-        """Whether a text that was found in the folder is what this writer writes for it."""
-        ...
+    @classmethod
+    def of(
+        cls, out: str | Path, *, work: str | Path | None = None, confidential: str | Path | None = None,
+        progress: Progress | None = None, **more: Any,
+    ) -> Request:  # fmt: skip
+        """A request as the arguments of a public function state it."""
+        private, kept = (None if one is None else Path(one) for one in (confidential, work))
+        return cls(out=Path(out), work=kept, confidential=private, progress=progress or Silent(), **more)
 
 
-def write_report(writer: DocumentWriter, mechanism: Mechanism, folder: Path, certificate: str) -> None:
-    """Write ``report.html`` into the folder of a release that has no certificate yet, and name it in README.txt."""
-    release = ReleaseFolder(folder, json.loads(certificate), described_tables(folder))
-    (folder / REPORT).write_text(writer.text(mechanism, release), encoding="utf-8", newline="\n")
-    readme = folder / README
-    readme.write_text(with_report(readme.read_text(encoding="utf-8")), encoding="utf-8")
+@dataclass(frozen=True)
+class Unfinished:
+    """A release folder that nobody can see yet: everything is in it but certificate and manifest."""
 
+    mechanism: Mechanism
+    release: Release
+    progress: Progress
+    folder: Path
+    certificate: str
+    """The text of the certificate that the folder will have."""
 
-def report_verdicts(writer: DocumentWriter, mechanism: Mechanism, release: ReleaseFolder) -> list[Verdict]:
-    """Whether the report of a release goes with its other documents; nothing for a release that has no report."""
-    if REPORT not in {entry.path for entry in read_manifest(release.path)}:
-        return []
-    try:
-        found = read_text(inside(release.path, REPORT))
-    except Unacceptable:
-        return [Verdict(False, f"{REPORT} can be read")]
-    if release.is_by_version_before(0, 6):
-        return [Verdict(False, f"the version that wrote the release writes {REPORT}")]
-    active = active_content(found)
-    words = f"{REPORT} shows words and drawings, and has nothing that runs, loads or leads elsewhere"
-    if active is not None:
-        return [Verdict(False, f"{words} (not so: {active})")]
-    return [Verdict(True, words), *writer.agrees(mechanism, release, found)]
+    def opened(self) -> ReleaseFolder:
+        """The folder as a recipient will read it."""
+        return ReleaseFolder(self.folder, json.loads(self.certificate), described_tables(self.folder))
+
+    def add_report(self, text: str) -> None:
+        """Write ``report.html``, and name it in README.txt."""
+        (self.folder / REPORT).write_text(text, encoding="utf-8", newline="\n")
+        readme = self.folder / README
+        readme.write_text(with_report(readme.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def default_work(out: str | Path) -> Path:
@@ -124,44 +132,27 @@ def draw(
     return drawn
 
 
-def release(
-    mechanism: Mechanism,
-    plan: Plan,
-    data: Data | None = None,
-    *,
-    out: str | Path,
-    work: str | Path | None = None,
-    confidential: str | Path | None = None,
-    ledger: Ledger | str | Path | None = None,
-    as_checked: str | None = None,
-    documents: DocumentWriter | None = None,
-    progress: Progress | None = None,
-) -> Release:
-    """Make a release: draw, or continue from an existing work folder, then finish and write.
-
-    ``work`` names a folder in which the draw is kept, for mechanisms that keep draws; without it one beside ``out`` is
-    used, kept for another try if the run is interrupted, and removed once the release is written. ``as_checked`` is the
-    code of a check: another plan or other data are refused before anything is drawn. ``documents`` writes the report of
-    the release; without it there is none.
-    """
-    out, progress = Path(out), progress or Silent()
-    if work is not None and not mechanism.keeps_draws:
+@contextlib.contextmanager
+def releasing(mechanism: Mechanism, plan: Plan, data: Data | None, asked: Request) -> Iterator[Unfinished]:
+    """Make a release: draw, or continue from an existing work folder, then finish and write."""
+    if asked.work is not None and not mechanism.keeps_draws:
         raise errors.option_not_for("--work", mechanism.name)
-    place = (Path(work) if work is not None else default_work(out)) if mechanism.keeps_draws else None
-    _check_targets(out, confidential, place)
+    place = (asked.work or default_work(asked.out)) if mechanism.keeps_draws else None
+    _check_targets(asked, place)
     resumed = place is not None and os.path.lexists(place)
-    if resumed and place is not None and as_checked is not None:
+    if resumed and place is not None and asked.as_checked is not None:
         raise errors.drawn_before(place)
-    opened = _admitted(mechanism, plan, ledger, resumed)
-    spent = _Spent(opened, place, out, as_checked=as_checked is not None)
+    opened = _admitted(mechanism, plan, asked.ledger, resumed)
+    spent = _Spent(opened, place, asked.out, as_checked=asked.as_checked is not None)
+    keep_truth = asked.confidential is not None
     with spent.told():
-        with _Targets(out, confidential) as targets:
-            watched = None if as_checked is None else Watched.of(mechanism, plan, data)
-            if watched is not None and as_checked is not None:
+        with _Targets(asked) as targets:
+            watched = None if asked.as_checked is None else Watched.of(mechanism, plan, data)
+            if watched is not None and asked.as_checked is not None:
                 data = watched.data
-                watched.require(as_checked, progress)
+                watched.require(asked.as_checked, asked.progress)
             if place is None:
-                drawn = mechanism.draw(plan, data, keep_truth=confidential is not None, progress=progress)
+                drawn = mechanism.draw(plan, data, keep_truth=keep_truth, progress=asked.progress)
                 if watched is not None:
                     watched.require_unchanged()
                 if opened is not None:
@@ -170,70 +161,50 @@ def release(
                 drawn = mechanism.reopen(plan, place)
                 _require_entry(drawn, opened)
             else:
-                drawn = _draw_into(
-                    mechanism, plan, data, place, confidential is not None, None, spent, progress, watched
-                )
-            passing = place is not None and work is None and not (place / KEPT).exists()
-            finished = _finish(mechanism, drawn, work, passing, targets, spent, data, documents, progress)
-        _note_release(mechanism, finished, opened, spent, out)
+                drawn = _draw_into(mechanism, plan, data, place, keep_truth, None, spent, asked.progress, watched)
+            passing = place is not None and asked.work is None and not (place / KEPT).exists()
+            finished = _finish(drawn, passing, asked)
+            with _written(mechanism, finished, data, targets, spent) as made:
+                yield made
+        _note_release(mechanism, finished, spent)
         if place is not None:
             _clear(place, passing)
-    return finished
 
 
-def release_measurements(
-    mechanism: Mechanism,
-    measurements: str | Path,
-    *,
-    out: str | Path,
-    work: str | Path | None = None,
-    documents: DocumentWriter | None = None,
-    progress: Progress | None = None,
-    **options: Any,
-) -> Release:
+@contextlib.contextmanager
+def releasing_measurements(
+    mechanism: Mechanism, measurements: str | Path, asked: Request, **options: Any
+) -> Iterator[Unfinished]:
     """Make a release from measurements that others published: take them in, finish and write. Nothing is drawn, and
     nothing is spent.
 
-    ``work`` names a folder in which they are kept in the order in which a fit reads them; an interrupted run is gone on
-    with from there. ``options`` are those of the mechanism for reading the measurements.
+    The work folder keeps them in the order in which a fit reads them; an interrupted run is gone on with from there.
+    ``options`` are those of the mechanism for reading the measurements.
     """
-    out, progress = Path(out), progress or Silent()
-    place = Path(work) if work is not None else default_work(out)
-    _check_targets(out, None, place)
-    spent = _Spent(None, place, out)
+    place = asked.work or default_work(asked.out)
+    _check_targets(asked, place)
+    spent = _Spent(None, place, asked.out)
     with spent.told():
-        with _Targets(out, None) as targets:
+        with _Targets(asked) as targets:
             if os.path.lexists(place):
                 drawn = mechanism.readopt(Path(measurements), place, **options)
             else:
                 with appearing(place, private=True) as folder:
-                    made = mechanism.adopt(Path(measurements), folder, progress=progress, **options)
-                    drawn = made.seal(place, None)
-            passing = work is None and not (place / KEPT).exists()
-            finished = _finish(mechanism, drawn, work, passing, targets, spent, None, documents, progress)
+                    taken_in = mechanism.adopt(Path(measurements), folder, progress=asked.progress, **options)
+                    drawn = taken_in.seal(place, None)
+            passing = asked.work is None and not (place / KEPT).exists()
+            with _written(mechanism, _finish(drawn, passing, asked), None, targets, spent) as made:
+                yield made
         _clear(place, passing)
-    return finished
 
 
-def _finish(
-    mechanism: Mechanism,
-    drawn: Draw,
-    work: str | Path | None,
-    passing: bool,
-    targets: _Targets,
-    spent: _Spent,
-    data: Data | None,
-    documents: DocumentWriter | None,
-    progress: Progress,
-) -> Release:
-    """Finish a draw and write the release; ``passing`` says that its work folder is removed next."""
+def _finish(drawn: Draw, passing: bool, asked: Request) -> Release:
+    """Finish a draw; ``passing`` says that its work folder is removed once the release is written."""
     if not drawn.for_release:  # a work folder that a test drew
         raise errors.seeded_release()
-    if work is not None:
-        _keep(Path(work))
-    finished = (cast(KeptDraw, drawn).to_be_removed() if passing else drawn).finish(progress)
-    _write(mechanism, finished, targets, spent, data, documents, progress)
-    return finished
+    if asked.work is not None:
+        _keep(asked.work)
+    return (cast(KeptDraw, drawn).to_be_removed() if passing else drawn).finish(asked.progress)
 
 
 def _clear(place: Path, passing: bool) -> None:
@@ -244,34 +215,22 @@ def _clear(place: Path, passing: bool) -> None:
         shutil.rmtree(place / PARTS, ignore_errors=True)
 
 
-def publish(
-    mechanism: Mechanism,
-    finished: Release,
-    out: str | Path,
-    *,
-    confidential: str | Path | None = None,
-    data: Data | None = None,
-    ledger: Ledger | str | Path | None = None,
-    documents: DocumentWriter | None = None,
-    for_tests: bool = False,
-    progress: Progress | None = None,
-) -> Path:
+@contextlib.contextmanager
+def publishing(mechanism: Mechanism, finished: Release, data: Data | None, asked: Request) -> Iterator[Unfinished]:
     """Write a release that was finished in memory. With a ledger, each draw is spent once, however often written."""
-    if not finished.draw.for_release and not for_tests:
+    if not finished.draw.for_release and not asked.for_tests:
         raise errors.seeded_release()
-    out, progress = Path(out), progress or Silent()
-    _check_targets(out, confidential, None)
-    opened = Ledger.open(ledger) if isinstance(ledger, str | Path) else ledger
+    _check_targets(asked, None)
+    opened = Ledger.open(asked.ledger) if isinstance(asked.ledger, str | Path) else asked.ledger
     if mechanism.keeps_draws:
         _require_entry(finished.draw, opened)
-    spent = _Spent(opened, None, out)
+    spent = _Spent(opened, None, asked.out)
     with spent.told():
-        with _Targets(out, confidential) as targets:
-            _write(mechanism, finished, targets, spent, data, documents, progress)
-        _note_release(mechanism, finished, opened, spent, out)
+        with _Targets(asked) as targets, _written(mechanism, finished, data, targets, spent) as made:
+            yield made
+        _note_release(mechanism, finished, spent)
     if mechanism.keeps_draws:
         shutil.rmtree(cast(KeptDraw, finished.draw).folder / PARTS, ignore_errors=True)
-    return out
 
 
 @dataclass
@@ -319,15 +278,15 @@ class _Targets:
     They appear when the block ends without an error: the comparison first, the release last.
     """
 
-    def __init__(self, out: Path, confidential: str | Path | None) -> None:
-        self.out = out
-        self.confidential = None if confidential is None else Path(confidential)
+    def __init__(self, asked: Request) -> None:
+        self.asked = asked
         self._stack = contextlib.ExitStack()
 
     def __enter__(self) -> _Targets:
         with contextlib.ExitStack() as stack:
-            self.folder = stack.enter_context(unfinished(self.out))
-            self.private = stack.enter_context(unfinished(self.confidential, True)) if self.confidential else None
+            self.folder = stack.enter_context(unfinished(self.asked.out))
+            private = self.asked.confidential
+            self.private = None if private is None else stack.enter_context(unfinished(private, True))
             self._stack = stack.pop_all()
         return self
 
@@ -348,14 +307,14 @@ def _admitted(
     return opened
 
 
-def _check_targets(out: Path, confidential: str | Path | None, work: Path | None) -> None:
+def _check_targets(asked: Request, work: Path | None) -> None:
     """Raise if a target exists, or lies where it does not belong: private things apart from what is given away."""
-    private = [] if confidential is None else [Path(confidential)]
-    for target in (out, *private):
+    private = [] if asked.confidential is None else [asked.confidential]
+    for target in (asked.out, *private):
         check_target(target.absolute())
-    targets = [Path(os.path.realpath(target)) for target in (out, *private, *([work] if work is not None else []))]
+    targets = [Path(os.path.realpath(one)) for one in (asked.out, *private, *([work] if work is not None else []))]
     if len(set(targets)) < len(targets):
-        raise errors.one_folder_for_both(out)
+        raise errors.one_folder_for_both(asked.out)
     for target in targets:
         for above in target.parents:
             if above in targets or _is_ours(above):
@@ -413,17 +372,16 @@ def _require_entry(drawn: Any, ledger: Ledger | None) -> None:
         raise errors.work_folder(drawn.folder, f"the ledger {ledger.path} has no entry for the draw in it")
 
 
-def _write(
-    mechanism: Mechanism, finished: Release, targets: _Targets, spent: _Spent, data: Data | None,
-    documents: DocumentWriter | None, progress: Progress,
-) -> None:  # fmt: skip
+@contextlib.contextmanager
+def _written(
+    mechanism: Mechanism, finished: Release, data: Data | None, targets: _Targets, spent: _Spent
+) -> Iterator[Unfinished]:
     """Write the files of a release; certificate and manifest follow once a draw that is not kept is recorded."""
-    with writing(targets.out):
+    out, progress = targets.asked.out, targets.asked.progress
+    with writing(out):
         certificate = finished.write_files(targets.folder, progress).text()
         require_readable(targets.folder, certificate)
-        if documents is not None:
-            progress.stage("writing the report")
-            write_report(documents, mechanism, targets.folder, certificate)
+        yield Unfinished(mechanism, finished, progress, targets.folder, certificate)
         last = manifest.HeldBack.of(targets.folder, {CERTIFICATE: certificate.encode()})
         flush(targets.folder)
     if spent.ledger is not None and not mechanism.keeps_draws:
@@ -431,24 +389,24 @@ def _write(
         words, nonce = mechanism.spend_words(finished.draw.plan), finished.draw.nonce
         paid = spent.ledger.entry_of_draw(nonce)  # a draw that is published a second time is paid for already
         if paid is None:
-            paid = spent.ledger.spend(finished.specification, words, targets.out, manifest=last.digest, nonce=nonce)
+            paid = spent.ledger.spend(finished.specification, words, out, manifest=last.digest, nonce=nonce)
         spent.entry = paid.id
-    with writing(targets.out):
+    with writing(out):
         last.write()
-    if targets.private is not None and targets.confidential is not None:
+    if targets.private is not None and targets.asked.confidential is not None:
         progress.stage("comparing with the true values")
-        with writing(targets.confidential):
+        with writing(targets.asked.confidential):
             finished.write_confidential(targets.private, data)
 
 
-def _note_release(mechanism: Mechanism, finished: Release, ledger: Ledger | None, spent: _Spent, out: Path) -> None:
+def _note_release(mechanism: Mechanism, finished: Release, spent: _Spent) -> None:
     """Note in the ledger that the release is complete. Only a note: the entry is on disk already."""
-    if ledger is None:
+    if spent.ledger is None:
         return
     with contextlib.suppress(errors.LedgerError):
         if not mechanism.keeps_draws:
             if spent.entry is not None:
-                ledger.finished(spent.entry, out)
+                spent.ledger.finished(spent.entry, spent.out)
             return
         number, seal = finished.draw.entry  # type: ignore[attr-defined]
-        ledger.finished(number, out, seal=seal)  # also for a further release of the same draw
+        spent.ledger.finished(number, spent.out, seal=seal)  # also for a further release of the same draw

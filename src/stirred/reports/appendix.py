@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stirred import errors
+from stirred.mechanisms import open_release, read_plan
 from stirred.releases.folder import manifest
 from stirred.releases.mechanism import CustodianNote, Data
 from stirred.reports.page import document, materials
 from stirred.reports.page_elements import Markup, element, joined, listing, paragraphs, section, table
 from stirred.reports.subjects import Subject, of_folder
 from stirred.semantics.sentences.formatting import budget_line
-from stirred.verbs import of_plan, of_release
 
 if TYPE_CHECKING:
     from stirred._progress import Progress
@@ -76,11 +76,11 @@ def appendix(
     check_place(out)
     if plan is None and ledger is None:
         raise errors.appendix_of_nothing()
-    mechanism, opened = of_release(release)
+    mechanism, opened = open_release(release)
     opened_ledger = Ledger.open(ledger) if isinstance(ledger, str | Path) else ledger
     notes: Sequence[CustodianNote] | None = None
     if plan is not None:
-        of, read = of_plan(plan)
+        of, read = read_plan(plan)
         if of is not mechanism or read.hash() != opened.certificate.get("plan_sha256"):
             raise errors.appendix_other_plan(opened.path)
         notes = mechanism.for_custodian(opened, read, data, progress=progress)

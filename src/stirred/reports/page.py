@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from stirred import errors
 from stirred._bounded_reading import plain
@@ -40,19 +40,17 @@ from stirred.reports.page_elements import (
     shown,
     table,
 )
-from stirred.reports.subjects import Subject, subject
-from stirred.semantics import Explanation
+from stirred.reports.subjects import Subject
 from stirred.semantics.pictures.shapes import AnyPicture
 from stirred.semantics.sentences.summary import everyday
 from stirred.semantics.sentences.templates import SECTIONS, Sources, Statement
 from stirred.semantics.side_by_side import FOLLOWS, SideBySide, five_questions, side_by_side
-from stirred.spec import Specification, lint
+from stirred.spec import lint
 from stirred.spec.invariant import Invariant
 from stirred.spec.specification import Held, held, taken_as_known
 
 if TYPE_CHECKING:
-    from stirred.releases.context import Context
-    from stirred.releases.plans import Plan
+    pass
 
 FINDINGS = 3
 """Findings that are shown; the others are folded."""
@@ -402,47 +400,6 @@ def _sentence(words: str) -> str:
 PROGRAMS = ("stirred", "numpy", "pyarrow", "polars", "numba", "altair", "vl-convert-python")
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 """What a browser may load for the page: nothing but its own styles."""
-
-
-def report(
-    what: Specification | Explanation | Plan | str | Path | Sequence[Specification | Explanation | Plan | str | Path],
-    out: str | Path,
-    *,
-    context: Context | None = None,
-    **options: Any,
-) -> Path:
-    """Write what guarantees mean as one HTML page that needs no other file.
-
-    Parameters
-    ----------
-    what
-        An explanation, a specification, a plan, or anything that :func:`stirred.read` reads; or a list of several,
-        which are then also compared.
-    out
-        The file to write; it must not exist.
-    context
-        Answers about the five safes, as a plan has them; by default those of the release, where ``what`` is its folder.
-    options
-        For a plan whose guarantee depends on the data, what is known of these: ``largest_stratum`` for a swap.
-
-    Returns
-    -------
-    Path
-        The file that was written.
-
-    Examples
-    --------
-    >>> import tempfile, stirred
-    >>> stirred.report("rho=1/2", tempfile.mkdtemp() + "/meaning.html").suffix
-    '.html'
-    """
-    out = Path(out)
-    if out.exists():
-        raise errors.output_exists(out)
-    several = [what] if isinstance(what, str) or not isinstance(what, Sequence) else list(what)
-    if not several:
-        raise errors.report_of_nothing()
-    return write_report([subject(one, context=context, options=options) for one in several], out)
 
 
 def write_report(subjects: Sequence[Subject], out: Path) -> Path:

@@ -11,26 +11,27 @@ Keep in mind: a plan's data are never read here. A folder is taken as it is, and
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stirred import errors, mechanisms
+from stirred import errors
 from stirred._bounded_reading import is_file, plain
 from stirred._display import brief
-from stirred.semantics import Explanation
+from stirred.mechanisms import CERTIFICATE, as_received, mechanism_of_plan, named, open_release
+from stirred.semantics import Explanation, explain
 from stirred.spec import Specification
 from stirred.spec.html import table
-from stirred.verbs import CERTIFICATE, explain, explain_release, mechanism_of_plan
-from stirred.verbs import of_release as of_release_of_verbs
+from stirred.spec.loading import load
 
 if TYPE_CHECKING:
     from stirred.releases.context import Context
     from stirred.releases.folder.release_folder import ReleaseFolder
     from stirred.releases.mechanism import AnalystNote, Mechanism
     from stirred.releases.plans import Plan
+    from stirred.spec.known_deployments.allocations import Allocation
     from stirred.spec.known_deployments.deployments import Deployment
 
 
@@ -105,6 +106,8 @@ def as_html(context: Context | None) -> str:
 
 MOST_ROWS = 1_000_000
 """Rows of a release up to which pairs of its records are looked at: a report must not take longer than a release."""
+MIDDLE = 0.05
+"""The false-alarm probability of numbers that are told at one, where it is among those asked for."""
 _LONGEST_NAME = 120
 
 
@@ -189,12 +192,12 @@ def subject(
     if options:
         raise errors.report_option(_option(next(iter(options))), "is for plans whose data are not read")
     if isinstance(what, str | Path) and is_file(Path(what) / CERTIFICATE):
-        return of_folder(*of_release_of_verbs(what), explanation, context)
-    explained = explanation or explain(what)
+        return of_folder(*open_release(what), explanation, context)
+    explanation = explanation or explained(what)
     if isinstance(what, Specification):
-        return Subject(_name(what, "this guarantee"), explained, context)
-    name = _name(explained.specification, Path(what).name or str(what))
-    return Subject(name, explained, context, deployment=_deployment(what))
+        return Subject(_name(what, "this guarantee"), explanation, context)
+    name = _name(explanation.specification, Path(what).name or str(what))
+    return Subject(name, explanation, context, deployment=_deployment(what))
 
 
 def of_folder(
@@ -204,10 +207,10 @@ def of_folder(
     context: Context | None = None,
 ) -> Subject:
     """A release as the subject of a report; from its public files alone, also while it is being written."""
-    explained = explanation or explain_release(mechanism, release, MOST_ROWS)
+    explanation = explanation or _explained_folder(mechanism, release)
     folder = release.path.resolve().name or "."
-    name = _name(explained.specification, folder)
-    return Subject(name, explained, context or of_opened(release), release, mechanism, folder=folder)
+    name = _name(explanation.specification, folder)
+    return Subject(name, explanation, context or of_opened(release), release, mechanism, folder=folder)
 
 
 def _planned(what: Plan | str | Path, options: Mapping[str, Any]) -> Subject:
@@ -215,13 +218,67 @@ def _planned(what: Plan | str | Path, options: Mapping[str, Any]) -> Subject:
         mechanism = mechanism_of_plan(what)
         plan, name = mechanism.read_plan(what), Path(what).name
     else:
-        mechanism, plan, name = mechanisms.named(what.mechanism), what, "this plan"
+        mechanism, plan, name = named(what.mechanism), what, "this plan"
     known = {option.keyword for option in mechanism.options.get("report", ())}
     for keyword in options:
         if keyword not in known:
             raise errors.report_option(_option(keyword), f"is not for plans of the {mechanism.title}")
-    explained = explain(mechanism.specify_plan(plan, **options))
-    return Subject(_name(explained.specification, name), explained, plan.context, None, mechanism, plan)
+    explanation = explain(mechanism.specify_plan(plan, **options))
+    return Subject(_name(explanation.specification, name), explanation, plan.context, None, mechanism, plan)
+
+
+def explained(
+    what: Specification | str | Path,
+    *,
+    allocation: Allocation | None = None,
+    concerns: Sequence[str] = (),
+    levels: Sequence[float] | None = None,
+    pairs: Sequence[str] = (),
+    **given: Any,
+) -> Explanation:
+    """A guarantee explained, as :func:`stirred.explain` does: that of a release with what its mechanism knows of it."""
+    chosen = {name: value for name, value in {"levels": levels, **given}.items() if value}
+    if isinstance(what, Specification):
+        if pairs:
+            raise errors.bad_pair(pairs[0], "pairs are looked up in a release folder, and a specification has none")
+        return explain(what, allocation=allocation, concerns=concerns, **chosen)
+    specification = load(str(what))
+    own = None
+    if is_file(Path(what) / CERTIFICATE):
+        mechanism, opened = open_release(what)
+        allocation = _allocation(mechanism, opened) if allocation is None else allocation
+        level = levels[0] if levels and MIDDLE not in levels else MIDDLE
+        own = _exposure(mechanism, opened, pairs, level)
+    elif pairs:
+        raise errors.bad_pair(pairs[0], "pairs are looked up in a release folder")
+    return explain(specification, allocation=allocation, concerns=concerns, own=own, **chosen)
+
+
+def _explained_folder(mechanism: Mechanism, release: ReleaseFolder) -> Explanation:
+    """The guarantee of an opened release explained; its rows are looked at only if no table has too many."""
+    from stirred.releases.folder.documents import read_specification
+
+    few = all(table["rows"] <= MOST_ROWS for table in release.dictionary.values())
+    allocation = _allocation(mechanism, release)
+    own = _exposure(mechanism, release, (), MIDDLE) if few else None
+    return explain(read_specification(release.path), allocation=allocation, own=own)
+
+
+def _allocation(mechanism: Mechanism, release: ReleaseFolder) -> Allocation | None:
+    """How the budget of a release is divided, where its mechanism divides it."""
+    with as_received(release.path):
+        return mechanism.allocation(release)
+
+
+def _exposure(mechanism: Mechanism, release: ReleaseFolder, pairs: Sequence[str], level: float) -> Any:
+    """How well tests can do on a release by the law of its mechanism."""
+    try:
+        with as_received(release.path):
+            return mechanism.exposure(release, pairs, level)
+    except errors.StirredError:
+        if pairs:
+            raise
+        return None  # tables that cannot be read do not keep the documents from being explained
 
 
 def _deployment(what: str | Path) -> Deployment | None:

@@ -20,15 +20,13 @@ from typing import Any
 
 import polars as pl
 
-from stirred._progress import OnTerminal
 from stirred.estimates import Answers
 from stirred.releases.folder.atomic import appearing
 from stirred.releases.folder.release_folder import ReleaseFolder, verify_with
-from stirred.releases.steps import DocumentWriter, release
+from stirred.releases.mechanism import Release
 from stirred.releases.verdicts import State
 from stirred.spec.exact import display
 from stirred.survey.estimating.questions import estimate
-from stirred.survey.mechanism import MECHANISM
 from stirred.survey.plan.fields import SurveyPlan
 from stirred.survey.verifying import recount
 from stirred.tables.synthetic.survey_frame import DesignName
@@ -284,19 +282,20 @@ SEED = 1
 _HOLDS = "Verified: tables, budget and guarantee were recomputed from the folder, and hold."
 
 
-def run(folder: Path, documents: DocumentWriter | None = None) -> None:
-    """Generate the survey, release it, verify the release, and print estimates beside the truth."""
-    began = time.monotonic()
+def prepare(folder: Path) -> SurveyPlan:
+    """Generate the survey, and write it with its plan into a new folder."""
     write_lines(folder, PERSONS, SEED, "two-stage")
-    plan = SurveyPlan.from_toml(folder / PLAN)
-    truth = pl.read_csv(folder / "truth.csv", schema_overrides={"value": pl.String})
     print(
         f"A generated survey of {PERSONS:,} adults: strata, blocks of persons within them, and a third that did not\n"
         "answer. Protected is one sampled person, with the list that the sample was drawn from taken as known (the\n"
         "authors' recommendation). The design weights are used; public totals are adjusted to after the noise.\n"
     )
-    with OnTerminal() as progress:
-        made = release(MECHANISM, plan, out=folder / "release", documents=documents, progress=progress)
+    return SurveyPlan.from_toml(folder / PLAN)
+
+
+def show(folder: Path, made: Release, began: float) -> None:
+    """Verify the release, and print its estimates beside the truth."""
+    truth = pl.read_csv(folder / "truth.csv", schema_overrides={"value": pl.String})
     print(_table(folder / "release", truth))
     print()
     verdicts = verify_with(ReleaseFolder.open(folder / "release"), recount)

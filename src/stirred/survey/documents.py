@@ -38,7 +38,7 @@ from stirred.releases.folder.documents import (
 from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.releases.ledger.ledger import Ledger
 from stirred.releases.mechanism import AnalystNote, Data
-from stirred.releases.steps import DocumentWriter, publish
+from stirred.releases.steps import Request, publishing
 from stirred.spec import Specification
 from stirred.spec.exact import display, written
 from stirred.survey.checking.comparison import write_comparison
@@ -311,16 +311,14 @@ class SurveyRelease:
         confidential: str | Path | None = None,
         data: Data | None = None,
         ledger: Ledger | str | Path | None = None,
-        documents: DocumentWriter | None = None,
         for_tests: bool = False,
         progress: Progress | None = None,
     ) -> Path:
         """Write the release folder; ``confidential`` also receives the comparison with the true sums.
-        ``documents`` writes the report of the release; without it there is none."""
-        return publish(
-            MECHANISM, self, out, confidential=confidential, data=data, ledger=ledger, documents=documents,
-            for_tests=for_tests, progress=progress,
-        )  # fmt: skip
+        :func:`stirred.verbs.write` writes a report too."""
+        asked = Request.of(out, confidential=confidential, ledger=ledger, for_tests=for_tests, progress=progress)
+        with publishing(MECHANISM, self, data, asked):
+            return asked.out
 
     def write_files(self, folder: Path, progress: Progress) -> Certificate:
         """Write everything that a recipient gets into an empty folder, but the certificate, which is returned."""

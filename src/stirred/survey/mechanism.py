@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from stirred.estimates import Answers
     from stirred.noise import RandomSource
     from stirred.releases.folder.release_folder import ReleaseFolder
-    from stirred.releases.mechanism import AuditPair
-    from stirred.releases.steps import DocumentWriter
+    from stirred.releases.mechanism import AuditPair, Release
     from stirred.releases.verdicts import Verdict
     from stirred.semantics.targets import Calibration, Target
     from stirred.spec import Specification
@@ -222,10 +221,15 @@ class Survey(Mechanism):
 
         return tuple(for_custodian(release, plan, data, progress or Silent()))
 
-    def demo(self, folder: Path, documents: DocumentWriter | None = None) -> None:
-        from stirred.survey.demo import run
+    def prepare_demo(self, folder: Path) -> SurveyPlan:
+        from stirred.survey.demo import prepare
 
-        run(folder, documents)
+        return prepare(folder)
+
+    def show_demo(self, folder: Path, made: Release, began: float) -> None:
+        from stirred.survey.demo import show
+
+        show(folder, made, began)
 
 
 MECHANISM = Survey()

@@ -9,12 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from stirred import errors
-from stirred._progress import OnTerminal
 from stirred.releases.folder.atomic import check_target
-from stirred.releases.steps import DocumentWriter
+from stirred.releases.mechanism import Release
 from stirred.releases.verdicts import State
 from stirred.spec.exact import display
-from stirred.swap.drawing import SwapRelease, release
 from stirred.swap.estimating.questions import estimate
 from stirred.swap.plan.fields import SwapPlan
 from stirred.swap.verifying import tabulate, verify
@@ -39,8 +37,8 @@ path = "dwellings.parquet"
 """
 
 
-def run(folder: Path, documents: DocumentWriter | None = None) -> None:
-    """Generate the file, release it, verify the release, and print the tables."""
+def prepare(folder: Path) -> SwapPlan:
+    """Generate the file, and write it with its plan into a new folder."""
     check_target(folder.absolute())
     try:
         folder.mkdir()
@@ -53,16 +51,17 @@ def run(folder: Path, documents: DocumentWriter | None = None) -> None:
         "households are the published ones; sizes within cells are ours. Match: state, household size. Swap: county.\n"
         "Hold: tenure. Swap rate 50%.\n"
     )
-    with OnTerminal() as progress:
-        drawn = release(
-            SwapPlan.from_toml(folder / "plan.toml"), out=folder / "release", documents=documents, progress=progress
-        )
+    return SwapPlan.from_toml(folder / "plan.toml")
+
+
+def show(folder: Path, made: Release, began: float) -> None:
+    """Verify the release, and print its tables."""
     print(_table(folder / "release"))
     print(f"\n{_corrected(folder / 'release')}\n")
     for verdict in verify(folder / "release"):
         if verdict.state in (State.HOLDS, State.CONTRADICTED):
             print(verdict)
-    print(f"\n{_guarantee(drawn)}\n")
+    print(f"\n{_guarantee(made)}\n")
     print(f"{folder} holds the generated file, plan.toml, and release/ with its report.html. Next, try:")
     print(f"  stirred check {folder}/plan.toml --rates 0.01,0.05,0.1,0.5     Table 3.2, from the data")
     print(f"  stirred tabulate {folder}/release --by county,tenure")
@@ -125,8 +124,8 @@ def _corrected(folder: Path) -> str:
     return "\n".join(lines)
 
 
-def _guarantee(drawn: SwapRelease) -> str:
-    value = float(drawn.specification.budget.number)
+def _guarantee(made: Release) -> str:
+    value = float(made.specification.budget.number)
     return (
         f"epsilon = {value:.2f} (Table 3.2 prints 12.48; releases state it rounded up, "
         f"{display(value)}). It protects tenure\n"

@@ -24,8 +24,7 @@ from stirred.releases.folder.atomic import CONFIDENTIAL
 from stirred.releases.folder.documents import Certificate, ReleasedTable, draw_nonce, write_documents
 from stirred.releases.ledger.ledger import Ledger
 from stirred.releases.mechanism import Data
-from stirred.releases.steps import DocumentWriter, publish
-from stirred.releases.steps import release as run
+from stirred.releases.steps import Request, publishing, releasing
 from stirred.spec import Specification, facts
 from stirred.spec.exact import display
 from stirred.swap.checking.comparison import write_comparison
@@ -155,19 +154,17 @@ class SwapRelease:
         *,
         confidential: str | Path | None = None,
         ledger: Ledger | str | Path | None = None,
-        documents: DocumentWriter | None = None,
         for_tests: bool = False,
         progress: Progress | None = None,
     ) -> Path:
         """Write the release folder; ``confidential`` is a folder for the comparison with the true tables.
 
         ``ledger`` records the release before the folder appears, or raises. A draw that is written again is listed with
-        its entry, and costs nothing more. ``documents`` writes the report of the release; without it there is none.
+        its entry, and costs nothing more. :func:`stirred.verbs.write` writes a report too.
         """
-        return publish(
-            MECHANISM, self, out, confidential=confidential, ledger=ledger, documents=documents, for_tests=for_tests,
-            progress=progress,
-        )  # fmt: skip
+        asked = Request.of(out, confidential=confidential, ledger=ledger, for_tests=for_tests, progress=progress)
+        with publishing(MECHANISM, self, None, asked):
+            return asked.out
 
     def _tables(self) -> Iterator[tuple[Rows, Input]]:
         yield self.rows, self.dataset.input
@@ -358,16 +355,13 @@ def release(
     out: str | Path,
     confidential: str | Path | None = None,
     ledger: Ledger | str | Path | None = None,
-    documents: DocumentWriter | None = None,
     progress: Progress | None = None,
 ) -> SwapRelease:
     """Draw a swap with the operating system's randomness, and write the release folder.
 
     With a ledger the release is recorded before it appears. If that would exceed the limit, an error is raised and the
-    draw is thrown away. ``documents`` writes the report of the release, as :func:`stirred.release` does; without it
-    there is none.
+    draw is thrown away. :func:`stirred.release` writes a report too.
     """
-    made = run(
-        MECHANISM, plan, data, out=out, confidential=confidential, ledger=ledger, documents=documents, progress=progress
-    )
-    return cast(SwapRelease, made)
+    asked = Request.of(out, confidential=confidential, ledger=ledger, progress=progress)
+    with releasing(MECHANISM, plan, data, asked) as made:
+        return cast(SwapRelease, made.release)

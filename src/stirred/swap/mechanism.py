@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from stirred.estimates import Answers
     from stirred.noise import RandomSource
     from stirred.releases.folder.release_folder import ReleaseFolder
-    from stirred.releases.mechanism import AuditPair
-    from stirred.releases.steps import DocumentWriter
+    from stirred.releases.mechanism import AuditPair, Release
     from stirred.releases.verdicts import Verdict
     from stirred.semantics.swap_exposure import SwapExposure
     from stirred.semantics.targets import Calibration, Target
@@ -291,10 +290,15 @@ class Swapping(Mechanism):
 
         return tuple(for_custodian(release, plan, data, progress or Silent()))
 
-    def demo(self, folder: Path, documents: DocumentWriter | None = None) -> None:
-        from stirred.swap.demo import run
+    def prepare_demo(self, folder: Path) -> SwapPlan:
+        from stirred.swap.demo import prepare
 
-        run(folder, documents)
+        return prepare(folder)
+
+    def show_demo(self, folder: Path, made: Release, began: float) -> None:
+        from stirred.swap.demo import show
+
+        show(folder, made, began)
 
 
 MECHANISM = Swapping()

@@ -13,12 +13,11 @@ import numpy as np
 from stirred import errors
 from stirred._progress import OnTerminal
 from stirred.releases.folder.atomic import appearing, check_target
-from stirred.releases.steps import DocumentWriter
+from stirred.releases.mechanism import Release
 from stirred.releases.verdicts import State
 from stirred.spec.exact import display
 from stirred.tables.synthetic.population import DOMAINS, Population
 from stirred.topdown.data.counting import Counted, count_tables
-from stirred.topdown.drawing import release
 from stirred.topdown.estimating.precision import expected_errors
 from stirred.topdown.finishing import TopDownRelease
 from stirred.topdown.fitting.one_level import start
@@ -62,10 +61,9 @@ SHOWN = 3
 _HOLDS = "Verified: invariants, constraints and the budget were recomputed from the folder, and hold."
 
 
-def run(folder: Path, documents: DocumentWriter | None = None) -> None:
-    """Generate the county, release it, and print totals by level."""
+def prepare(folder: Path) -> TopDownPlan:
+    """Generate the county, and write it with its plan into a new folder."""
     check_target(folder.absolute())
-    began = time.monotonic()
     start()
     try:
         folder.mkdir()
@@ -76,16 +74,18 @@ def run(folder: Path, documents: DocumentWriter | None = None) -> None:
         (folder / "plan.toml").write_text(plan.reading(named).to_toml(), encoding="utf-8")
     except OSError as problem:
         raise errors.cannot_write(folder, problem.strerror or "an input/output error") from None
-    plan = TopDownPlan.from_toml(folder / "plan.toml")
     print(
         f"A generated county of {PERSONS:,} persons, with the plan of the 2020 redistricting data: 2,016 kinds of\n"
         "person, 11 queries at each level; the state's total, and the housing units and group quarters of each block,\n"
         "are kept exactly. The first run on a machine also compiles, for about half a minute.\n"
     )
-    with OnTerminal() as progress:
-        made = release(plan, out=folder / "release", documents=documents, progress=progress)
-        truth = count_tables(plan)
-    print(_table(plan, made, truth))
+    return TopDownPlan.from_toml(folder / "plan.toml")
+
+
+def show(folder: Path, made: Release, began: float) -> None:
+    """Verify the release, and print its totals by level beside the true ones."""
+    assert isinstance(made, TopDownRelease)
+    print(_table(made.plan, made, count_tables(made.plan)))
     print()
     failing = [verdict for verdict in verify(folder / "release") if verdict.state is State.CONTRADICTED]
     print("\n".join(map(str, failing)) or _HOLDS)

@@ -18,7 +18,7 @@ from stirred.releases import steps
 from stirred.releases.folder.documents import draw_nonce
 from stirred.releases.ledger.ledger import Ledger
 from stirred.releases.mechanism import Data
-from stirred.releases.steps import DocumentWriter
+from stirred.releases.steps import Request, releasing
 from stirred.spec import Specification
 from stirred.topdown.data.constraints import (
     Agreement,
@@ -185,17 +185,13 @@ def release(
     work: str | Path | None = None,
     confidential: str | Path | None = None,
     ledger: Ledger | str | Path | None = None,
-    documents: DocumentWriter | None = None,
     progress: Progress | None = None,
 ) -> TopDownRelease:
     """Make a release: draw, or continue from an existing work folder, then fit and write.
 
     Without ``work`` a folder beside ``out`` is used; it is removed once the release is written, and kept for another
-    try if the fit is interrupted. ``documents`` writes the report of the release, as :func:`stirred.release` does;
-    without it there is none.
+    try if the fit is interrupted. :func:`stirred.release` writes a report too.
     """
-    made = steps.release(
-        MECHANISM, plan, data, out=out, work=work, confidential=confidential, ledger=ledger, documents=documents,
-        progress=progress,
-    )  # fmt: skip
-    return cast(TopDownRelease, made)
+    asked = Request.of(out, work=work, confidential=confidential, ledger=ledger, progress=progress)
+    with releasing(MECHANISM, plan, data, asked) as made:
+        return cast(TopDownRelease, made.release)

@@ -33,7 +33,7 @@ from stirred.releases.folder.documents import Certificate, ReleasedTable, write_
 from stirred.releases.folder.manifest import NAME, digest_of
 from stirred.releases.ledger.ledger import Ledger
 from stirred.releases.mechanism import Data
-from stirred.releases.steps import DocumentWriter, publish
+from stirred.releases.steps import Request, publishing
 from stirred.spec import Specification
 from stirred.spec.exact import display
 from stirred.tables import Column, Table
@@ -254,24 +254,15 @@ class TopDownRelease:
         confidential: str | Path | None = None,
         data: Data | None = None,
         ledger: Ledger | str | Path | None = None,
-        documents: DocumentWriter | None = None,
         for_tests: bool = False,
         progress: Progress | None = None,
     ) -> Path:
         """Write the release folder. ``confidential`` also receives the errors against the true counts, for which
-        ``data`` are read (or the plan's own files) where the draw did not keep them. ``documents`` writes the report of
-        the release; without it there is none."""
-        return publish(
-            MECHANISM,
-            self,
-            out,
-            confidential=confidential,
-            data=data,
-            ledger=ledger,
-            documents=documents,
-            for_tests=for_tests,
-            progress=progress,
-        )
+        ``data`` are read (or the plan's own files) where the draw did not keep them. :func:`stirred.verbs.write` writes
+        a report too."""
+        asked = Request.of(out, confidential=confidential, ledger=ledger, for_tests=for_tests, progress=progress)
+        with publishing(MECHANISM, self, data, asked):
+            return asked.out
 
     def write_confidential(self, folder: Path, data: Data | None = None) -> None:
         """Write the errors against the true counts. Confidential."""

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from stirred.noise import RandomSource
     from stirred.releases.folder.release_folder import ReleaseFolder
     from stirred.releases.ledger.ledger import Ledger
-    from stirred.releases.mechanism import AuditPair
-    from stirred.releases.steps import DocumentWriter
+    from stirred.releases.mechanism import AuditPair, Release
     from stirred.releases.verdicts import Verdict
     from stirred.semantics.targets import Calibration, Target
     from stirred.spec import Specification
@@ -407,10 +406,15 @@ class TopDown(Mechanism):
 
         return tuple(for_custodian(release, plan, data, progress or Silent()))
 
-    def demo(self, folder: Path, documents: DocumentWriter | None = None) -> None:
-        from stirred.topdown.demo import run
+    def prepare_demo(self, folder: Path) -> TopDownPlan:
+        from stirred.topdown.demo import prepare
 
-        run(folder, documents)
+        return prepare(folder)
+
+    def show_demo(self, folder: Path, made: Release, began: float) -> None:
+        from stirred.topdown.demo import show
+
+        show(folder, made, began)
 
 
 MECHANISM = TopDown()

@@ -1,7 +1,8 @@
-"""Whether the report in a release folder is the page that goes with the release, for ``verify``.
+"""The report in a release folder: written while the folder is unfinished, and compared by ``verify``.
 
-The page is made again from the other files of the folder and compared letter for letter. In drawings coordinates may
-be off by half a pixel in all, since their last digits differ between machines; everything else (elements, labels,
+It is made from what the release publishes, and is the one that ``stirred report`` writes about that folder, wherever
+it lies. To be compared, it is made again from the other files and compared letter for letter. In drawings coordinates
+may be off by half a pixel in all, since their last digits differ between machines; everything else (elements, labels,
 colours, widths, opacity, which part of the drawing is shown) is compared letter for letter too. Keep in mind: the
 folder may come from somebody who wants to deceive. Drawings by other versions of the programs that draw may have other
 shapes, so they are not compared, and a verdict says so.
@@ -14,7 +15,10 @@ import re
 from html import unescape
 from typing import TYPE_CHECKING
 
-from stirred.releases.folder.foreign_texts import understates
+from stirred._bounded_reading import Unacceptable, inside, read_text
+from stirred.releases.folder.documents import REPORT
+from stirred.releases.folder.foreign_texts import active_content, understates
+from stirred.releases.folder.manifest import read_manifest
 from stirred.releases.folder.release_folder import is_version
 from stirred.releases.verdicts import Verdict, not_compared
 from stirred.reports.page import PROGRAMS, report_text
@@ -23,6 +27,7 @@ from stirred.reports.subjects import of_folder
 if TYPE_CHECKING:
     from stirred.releases.folder.release_folder import ReleaseFolder
     from stirred.releases.mechanism import Mechanism
+    from stirred.releases.steps import Unfinished
 
 _DRAWING = re.compile(r'(<svg [^<>]*?")( viewBox="[^"<>]*")?(><title [^<>]*>[^<]*</title><desc [^<>]*>[^<]*</desc>)'
                       r"(.*?)</svg>", re.DOTALL)  # fmt: skip
@@ -45,7 +50,30 @@ _ALL = f"{_TEXT}, in its drawings too"
 _DRAWINGS = "the drawings of report.html"
 
 
-def compared(mechanism: Mechanism, release: ReleaseFolder, found: str) -> list[Verdict]:
+def add_report(unfinished: Unfinished) -> None:
+    """Write the report of a release into its unfinished folder."""
+    unfinished.progress.stage("writing the report")
+    unfinished.add_report(report_text([of_folder(unfinished.mechanism, unfinished.opened())]))
+
+
+def report_verdicts(mechanism: Mechanism, release: ReleaseFolder) -> list[Verdict]:
+    """Whether the report of a release goes with its other documents; nothing for a release that has no report."""
+    if REPORT not in {entry.path for entry in read_manifest(release.path)}:
+        return []
+    try:
+        found = read_text(inside(release.path, REPORT))
+    except Unacceptable:
+        return [Verdict(False, f"{REPORT} can be read")]
+    if release.is_by_version_before(0, 6):
+        return [Verdict(False, f"the version that wrote the release writes {REPORT}")]
+    active = active_content(found)
+    words = f"{REPORT} shows words and drawings, and has nothing that runs, loads or leads elsewhere"
+    if active is not None:
+        return [Verdict(False, f"{words} (not so: {active})")]
+    return [Verdict(True, words), *_compared(mechanism, release, found)]
+
+
+def _compared(mechanism: Mechanism, release: ReleaseFolder, found: str) -> list[Verdict]:
     """Whether a page is the one about this release, but for the versions of the programs, and what was compared."""
     undrawn = report_text([of_folder(mechanism, release)], drawing=False)
     if not release.by_this_version:
