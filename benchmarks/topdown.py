@@ -322,7 +322,8 @@ def total_errors(plan_path: Path, folder: Path, passes: str, draws: int) -> Any:
     from stirred._progress import Silent
     from stirred.noise import SeededSource
     from stirred.topdown.data.constraints import invariant_values
-    from stirred.topdown.data.counting import added_up, count_tables
+    from stirred.topdown.data.counting import count_tables
+    from stirred.topdown.data.histograms import added_up
     from stirred.topdown.fitting.table_fit import fit_table
     from stirred.topdown.measuring import Measurements, measure
     from stirred.topdown.plan.fields import TopDownPlan
@@ -415,7 +416,8 @@ def both_ways(plan_path: Path, folder: Path, draws: int) -> dict[str, tuple[Any,
     from stirred._progress import Silent
     from stirred.noise import SeededSource
     from stirred.topdown.data.constraints import invariant_values
-    from stirred.topdown.data.counting import added_up, count_tables
+    from stirred.topdown.data.counting import count_tables
+    from stirred.topdown.data.histograms import added_up
     from stirred.topdown.fitting.table_fit import fit_table
     from stirred.topdown.measuring import Measurements, measure
     from stirred.topdown.plan.fields import TopDownPlan

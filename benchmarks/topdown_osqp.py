@@ -162,7 +162,8 @@ def recorded(sampling: bool) -> Iterator[_Met]:
 
 
 def _tiny() -> LevelProblem:
-    from stirred.topdown.fitting.level_problem import Histograms, Measured
+    from stirred.topdown.data.histograms import Histograms
+    from stirred.topdown.fitting.level_problem import Measured
 
     each = Measured(np.arange(2, dtype=np.int32), 1.0, np.array([[4, -3], [1, 9]]))
     return LevelProblem(Histograms.from_dense(np.array([[7, 5]])), np.array([0, 2]), 2, (each,))

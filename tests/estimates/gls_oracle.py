@@ -11,7 +11,8 @@ import polars as pl
 from stirred._progress import Silent
 from stirred.noise import SeededSource
 from stirred.topdown.data.constraints import invariant_values
-from stirred.topdown.data.counting import Counted, count_tables, marginal_by
+from stirred.topdown.data.counting import Counted, count_tables
+from stirred.topdown.data.histograms import marginal_by
 from stirred.topdown.estimating.precision import LEAST
 from stirred.topdown.estimating.questions import MeasuredRelease
 from stirred.topdown.measuring import measure

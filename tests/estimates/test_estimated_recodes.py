@@ -19,7 +19,8 @@ from stirred.errors import StirredError
 from stirred.margins.margin_blocks import Margin
 from stirred.topdown.audit_pairs import audit_pairs
 from stirred.topdown.checking.plan_check import check, concern_powers
-from stirred.topdown.data.counting import marginal_by, read_spine
+from stirred.topdown.data.counting import read_spine
+from stirred.topdown.data.histograms import marginal_by
 from stirred.topdown.drawing import release
 from stirred.topdown.estimating.precision import Design
 from stirred.topdown.fitting import subtrees

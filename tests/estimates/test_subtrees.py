@@ -11,7 +11,7 @@ from scipy.optimize import nnls
 
 from stirred._progress import Silent
 from stirred.topdown.data.constraints import kept
-from stirred.topdown.data.counting import added_up
+from stirred.topdown.data.histograms import added_up
 from stirred.topdown.fitting import subtrees
 from stirred.topdown.fitting.level_problem import LevelProblem
 from stirred.topdown.fitting.one_level import fit_level

@@ -13,9 +13,13 @@ from dense_table import DenseTable, random_margin, random_schema, random_where, 
 from repeats import times
 from stirred.errors import StirredError
 from stirred.margins.schema import Attribute, Recode, Schema
-from stirred.margins.table_shares import AskedMargin, ShareProblem, best_shares
+from stirred.margins.table_shares import AskedMargin, ShareProblem
 
 AGE = Schema((Attribute("age", ("0", "1", "2", "3", "4")),))
+
+
+def best_shares(schema, candidates, asked, parts=1000, **more):
+    return ShareProblem.of(schema, candidates, asked, **more).best(parts)
 
 
 def random_problem(seed, noise, goal):

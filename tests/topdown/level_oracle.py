@@ -12,15 +12,8 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds as Box
 from scipy.optimize import LinearConstraint, milp
 
-from stirred.topdown.fitting.level_problem import (
-    UNBOUNDED,
-    Allowed,
-    Bounds,
-    Histograms,
-    LevelProblem,
-    Measured,
-    roots,
-)
+from stirred.topdown.data.histograms import Histograms
+from stirred.topdown.fitting.level_problem import UNBOUNDED, Allowed, Bounds, LevelProblem, Measured, roots
 from stirred.topdown.fitting.one_level import LevelFit
 from strategies import Draws
 

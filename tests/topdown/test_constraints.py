@@ -11,7 +11,8 @@ from census import KINDS, fields, plan, tables
 
 from stirred.errors import StirredError
 from stirred.topdown.data.constraints import constrained_names, invariant_values, kept, require_kept
-from stirred.topdown.data.counting import count_tables, marginal
+from stirred.topdown.data.counting import count_tables
+from stirred.topdown.data.histograms import marginal
 from stirred.topdown.plan.fields import TopDownPlan
 
 PLAN = plan()

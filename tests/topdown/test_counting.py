@@ -15,8 +15,8 @@ from hypothesis.extra.numpy import arrays
 
 from stirred.errors import StirredError
 from stirred.topdown.data import counting
-from stirred.topdown.data.counting import added_up, count_tables, marginal, read_spine
-from stirred.topdown.fitting.level_problem import Histograms
+from stirred.topdown.data.counting import count_tables, read_spine
+from stirred.topdown.data.histograms import Histograms, added_up, marginal
 
 PLAN = plan()
 

@@ -12,7 +12,8 @@ from census import KINDS, plan, tables
 import stirred
 from stirred.errors import StirredError
 from stirred.topdown.data.constraints import impossible_groups, invariant_values
-from stirred.topdown.data.counting import count_tables, marginal
+from stirred.topdown.data.counting import count_tables
+from stirred.topdown.data.histograms import marginal
 from stirred.topdown.drawing import release
 from stirred.topdown.estimating.questions import MeasuredRelease
 

@@ -15,9 +15,9 @@ from stirred._progress import Silent
 from stirred.noise import SeededSource
 from stirred.releases.ledger.ledger import Ledger
 from stirred.topdown import finishing
+from stirred.topdown.data.histograms import Histograms
 from stirred.topdown.drawing import draw, release, reopen
 from stirred.topdown.finishing import fit
-from stirred.topdown.fitting.level_problem import Histograms
 from stirred.topdown.fitting.table_fit import FinishedLevels
 
 PARTS = "finished-parts"

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
+from stirred.topdown.data.histograms import Histograms
 from stirred.topdown.fitting import level_problem
 from stirred.topdown.fitting.fit_kernel import CLOSED, _key, _project, _shuffle
-from stirred.topdown.fitting.level_problem import Histograms
 from stirred.topdown.fitting.rounding_kernel import cheapest_flow
 from strategies import Draws
 

@@ -17,7 +17,8 @@ from stirred._progress import Silent
 from stirred.errors import StirredError
 from stirred.noise import SeededSource
 from stirred.topdown.data.constraints import invariant_values, kept
-from stirred.topdown.data.counting import added_up, count_tables, marginal
+from stirred.topdown.data.counting import count_tables
+from stirred.topdown.data.histograms import added_up, marginal
 from stirred.topdown.fitting.one_level import round_level
 from stirred.topdown.fitting.rounding_kernel import IMPOSSIBLE
 from stirred.topdown.fitting.table_fit import fit_table, two_passes

@@ -13,7 +13,8 @@ from scipy import stats
 
 from stirred._progress import Silent
 from stirred.noise import SeededSource
-from stirred.topdown.data.counting import count_tables, marginal
+from stirred.topdown.data.counting import count_tables
+from stirred.topdown.data.histograms import marginal
 from stirred.topdown.measuring import INDEX, Measurements, entries, measure
 from stirred.topdown.plan.fields import TopDownPlan
 

@@ -24,9 +24,9 @@ from stirred.tables.writing import write_table
 from stirred.topdown.audit_pairs import audit_pairs
 from stirred.topdown.checking.plan_check import check
 from stirred.topdown.data.counting import count_tables
+from stirred.topdown.data.histograms import Histograms
 from stirred.topdown.drawing import draw, release, reopen
 from stirred.topdown.finishing import fit, rows
-from stirred.topdown.fitting.level_problem import Histograms
 from stirred.topdown.fitting.relations import leaves_breaking_relation
 from stirred.topdown.plan.fields import TopDownPlan
 from stirred.topdown.verifying import verify

@@ -16,7 +16,7 @@ from stirred.errors import StirredError
 from stirred.margins.spine import Spine
 from stirred.releases.ledger.ledger import Ledger
 from stirred.topdown.checking.plan_check import check
-from stirred.topdown.data.constraints import Agreement, invariant_values, kept, require_kept
+from stirred.topdown.data.constraints import Agreement, allowed_by, invariant_values, kept, require_kept
 from stirred.topdown.data.counting import count_tables
 from stirred.topdown.drawing import draw
 from stirred.topdown.fitting.relations import (
@@ -26,7 +26,6 @@ from stirred.topdown.fitting.relations import (
     Related,
     RelatedTables,
     TableRules,
-    allowed_by,
     relation_groups,
 )
 from stirred.topdown.plan.fields import TopDownPlan

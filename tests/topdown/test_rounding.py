@@ -15,17 +15,9 @@ from level_oracle import Case, least_distance, quadratic, random_case, sums, val
 from numpy.typing import NDArray
 
 from stirred import errors
+from stirred.topdown.data.histograms import Histograms
 from stirred.topdown.fitting import one_level
-from stirred.topdown.fitting.level_problem import (
-    UNBOUNDED,
-    Allowed,
-    Bounds,
-    Histograms,
-    LevelProblem,
-    Measured,
-    nested,
-    roots,
-)
+from stirred.topdown.fitting.level_problem import UNBOUNDED, Allowed, Bounds, LevelProblem, Measured, nested, roots
 from stirred.topdown.fitting.one_level import REASONS, LevelFit, RoundingReport, fit_level, round_level
 from stirred.topdown.fitting.rounding_kernel import FREED, IMPOSSIBLE, NEAREST, WIDENED, _sort
 from strategies import Draws
@@ -345,9 +337,9 @@ def test_larger_problems_are_rounded_at_the_least_distance(seed: int) -> None:
 def test_what_is_compiled_beforehand_is_what_a_release_calls(tmp_path):
     """In a process of its own, so that no other test has compiled another signature."""
     program = (
-        "from stirred.topdown import preset, rounding, rounding_kernel\n"
+        "from stirred.topdown import preset\nfrom stirred.topdown.fitting import one_level, rounding_kernel\n"
         "import polars as pl, stirred\n"
-        "rounding.compile_kernel()\n"
+        "one_level.compile_kernel()\n"
         "before = list(rounding_kernel.round_parents.signatures)\n"
         "plan = preset('teaching', {'race': ['p', 'q'], 'adult': ['yes', 'no']}, ['county', 'town'])\n"
         "places = pl.DataFrame({'county': ['A', 'A'], 'town': ['x', 'y']})\n"

@@ -27,7 +27,8 @@ from stirred.releases.ledger.ledger import Ledger
 from stirred.topdown import finishing
 from stirred.topdown.checking.plan_check import check
 from stirred.topdown.data.constraints import invariant_values
-from stirred.topdown.data.counting import count_tables, marginal
+from stirred.topdown.data.counting import count_tables
+from stirred.topdown.data.histograms import marginal
 from stirred.topdown.drawing import draw, release, reopen
 from stirred.topdown.estimating.questions import MeasuredRelease
 from stirred.topdown.finishing import fit

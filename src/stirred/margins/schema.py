@@ -448,13 +448,14 @@ class Schema:
 
 
 def refines(fine: Groups, coarse: Groups) -> bool:
-    """Whether every group of ``fine`` lies in one group of ``coarse``.
+    """Whether every group of ``fine`` lies in one group of ``coarse``, or outside all of them; not if ``fine`` leaves
+    cells out (-1).
 
     >>> refines(np.array([0, 0, 1, 2]), np.array([0, 0, 1, 1])), refines(np.array([0, 1]), np.array([-1, -1]))
     (True, True)
     """
-    number = int(fine.max(initial=-1)) + 1
-    low, high = np.full(number, np.iinfo(np.int32).max), np.full(number, -2)
-    np.minimum.at(low, fine, coarse)
-    np.maximum.at(high, fine, coarse)
-    return bool(np.all(low >= high))
+    if fine.min() < 0:
+        return False
+    of_group = np.empty(int(fine.max()) + 1, dtype=coarse.dtype)
+    of_group[fine] = coarse
+    return bool(np.array_equal(of_group[fine], coarse))

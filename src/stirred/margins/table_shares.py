@@ -308,25 +308,6 @@ class ShareProblem:
         return value, whole
 
 
-def best_shares(
-    schema: Schema,
-    candidates: Sequence[tuple[Sequence[str], Variance]],
-    asked: Sequence[AskedMargin],
-    *,
-    noise: Noise = "gaussian",
-    goal: Goal = "sum",
-    parts: int = 1000,
-    stratum: str | None = None,
-    factors: Mapping[str, Variance] | None = None,
-    name: str = "table",
-) -> DividedBudget:
-    """How to divide a budget among candidates, in multiples of 1/``parts``; see :class:`ShareProblem`."""
-    problem = ShareProblem.of(
-        schema, candidates, asked, noise=noise, goal=goal, stratum=stratum, factors=factors, name=name
-    )
-    return problem.best(parts)
-
-
 def _raised(shares: Array, least: float) -> Array:
     """Shares that add up to one, none of them below ``least`` (but for the last digits)."""
     raised = np.maximum(shares, least)

@@ -229,10 +229,10 @@ class TreePrecision:
             once = _times(_times(free, own), gap)
             of_gap = -_times(_times(own, free), own)
             twice = _times(_times(of_gap, above), told)
-            of_covariance[level] += _gathered(link.from_own, free - once - _turned(once))
-            of_below[level - 1] += _gathered(link.from_above, of_gap - twice - _turned(twice))
+            of_covariance[level] += _added(link.from_own, free - once - _turned(once))
+            of_below[level - 1] += _added(link.from_above, of_gap - twice - _turned(twice))
             up = np.where(only, here, -_times(_times(above, of_gap), above))
-            towards[level - 1] += _gathered(link.from_parent, up)
+            towards[level - 1] += _added(link.from_parent, up)
         of_covariance[0] += towards[0]
         slopes = np.zeros(len(self.candidate_levels))
         for level in range(self.levels):
@@ -295,10 +295,6 @@ def _children(spine: Spine, shapes: Shapes, level: int) -> Any:
 
 def _added(matrix: Any, arrays: Array) -> Array:
     return np.asarray(matrix @ arrays.reshape(len(arrays), -1)).reshape(-1, *arrays.shape[1:])
-
-
-def _gathered(matrix: Any, arrays: Array) -> Array:
-    return _added(matrix, arrays)
 
 
 def _times(one: Array, other: Array) -> Array:

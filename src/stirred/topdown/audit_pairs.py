@@ -24,6 +24,7 @@ from stirred.releases.mechanism import AuditPair
 from stirred.topdown.data.constraints import groups_about, invariant_values, require_kept
 from stirred.topdown.data.counting import GEOGRAPHY, count_tables
 from stirred.topdown.fitting.relations import relation_groups, require_related
+from stirred.topdown.measuring import cell_labels
 from stirred.topdown.plan.fields import TopDownPlan
 from stirred.topdown.plan.guarantee import specify
 from stirred.topdown.plan.sections import QuerySection, TableSection
@@ -89,7 +90,7 @@ def _cells(plan: TopDownPlan, table: TableSection, edge: bool) -> Cells | None:
     kept = [schema.groups(one.by) for one in plan.invariants if one.table == table.name]
     kept += [groups_about(plan, one) for one in plan.constraints if one.table == table.name]
     kept += [relation_groups(plan, one)[0] for one in plan.relations if one.table == table.name]
-    possible = np.flatnonzero(_possible(table))
+    possible = np.flatnonzero(table.possible)
     alike = np.zeros(len(possible), dtype=np.int64)
     for groups in kept:
         alike = np.unique(np.stack([alike, groups[possible]]), axis=1, return_inverse=True)[1]
@@ -98,13 +99,6 @@ def _cells(plan: TopDownPlan, table: TableSection, edge: bool) -> Cells | None:
     if not moves:
         return None
     return moves[0] if edge else max(moves, key=lambda cells: _told(plan, table, cells))
-
-
-def _possible(table: TableSection) -> NDArray[np.bool_]:
-    possible = np.ones(table.schema_of.cells, dtype=np.bool_)
-    for zero in table.zeros:
-        possible &= ~table.schema_of.where(zero)
-    return possible
 
 
 def _told(plan: TopDownPlan, table: TableSection, cells: Cells) -> float:
@@ -195,7 +189,7 @@ class Made:
                 continue
             group = int(groups_about(self.plan, constraint)[self.moves[name][0]])
             other = self.plan.table(constraint.counted)
-            fitting = _possible(other)
+            fitting = other.possible
             if constraint.each:
                 fitting &= other.schema_of.groups(tuple(constraint.each.values())) == group
             if group >= 0 and fitting.any():
@@ -207,7 +201,7 @@ class Made:
                 continue
             mine, theirs, _ = relation_groups(self.plan, relation)
             group, other = int(mine[self.moves[name][0]]), self.plan.table(relation.counted)
-            fitting = _possible(other) & (theirs == group)
+            fitting = other.possible & (theirs == group)
             if group >= 0 and fitting.any():
                 cell = int(np.flatnonzero(fitting)[0])
                 records[other.name] += [(place, cell) for place in sorted({place for place, _ in records[name]})]
@@ -240,7 +234,7 @@ class Made:
         for name, cells in self.moves.items():
             table = self.plan.table(name)
             for query in table.queries:
-                labels = ["*".join(label) or "all" for label in table.schema_of.labels(query.by)]
+                labels = cell_labels(table.schema_of, query.by).to_pylist()
                 numbers, signs = _moved(table, query, *cells)
                 for level in self.plan.spine.all_levels:
                     variance = table.variance_of(level, query, self.plan.one_place(level))

@@ -22,7 +22,6 @@ from stirred.releases.steps import Request, releasing
 from stirred.spec import Specification
 from stirred.topdown.data.constraints import (
     Agreement,
-    Counts,
     invariant_values,
     read_agreements,
     require_agreement,
@@ -30,10 +29,11 @@ from stirred.topdown.data.constraints import (
     require_nested,
 )
 from stirred.topdown.data.counting import Counted, count_tables
+from stirred.topdown.data.histograms import Counts
 from stirred.topdown.finishing import TopDownRelease, fit
 from stirred.topdown.fitting.relations import RelatedTables, require_related
 from stirred.topdown.measuring import (
-    GEOGRAPHY,
+    GEOGRAPHY_FILE,
     INVARIANTS,
     MEASUREMENTS,
     DrawRecord,
@@ -128,7 +128,7 @@ def draw_into(
     (folder / MEASUREMENTS).mkdir()
     measure(counted, folder / MEASUREMENTS, source, progress)
     progress.stage("writing geography and invariants")
-    write_geography(folder / MEASUREMENTS / GEOGRAPHY, plan, counted.spine)
+    write_geography(folder / MEASUREMENTS / GEOGRAPHY_FILE, plan, counted.spine)
     write_invariants(folder / INVARIANTS, plan, counted.spine, exact)
     return TopDownDraw(
         folder=folder,
@@ -147,7 +147,7 @@ def reopen(plan: TopDownPlan, work: str | Path) -> TopDownDraw:
     """A draw that was made before; the plan may differ in what only the fit uses."""
     work = Path(work)
     record = read_record(work, plan)
-    spine = read_geography(work / MEASUREMENTS / GEOGRAPHY, plan)
+    spine = read_geography(work / MEASUREMENTS / GEOGRAPHY_FILE, plan)
     exact = read_invariants(work / INVARIANTS, plan, spine)
     agreements = read_agreements(plan, spine)
     require_nested(plan, agreements)

@@ -7,14 +7,13 @@ again from the same work folder, with other constraints or other tables to publi
 from __future__ import annotations
 
 import contextlib
-import csv
 import hashlib
 import json
 import math
 import os
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import astuple, dataclass, fields
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -28,7 +27,7 @@ from stirred import errors
 from stirred._progress import Progress, Silent
 from stirred.invariants import Margin
 from stirred.margins.spine import Spine
-from stirred.releases.folder.atomic import CONFIDENTIAL, PARTS
+from stirred.releases.folder.atomic import PARTS
 from stirred.releases.folder.documents import Certificate, ReleasedTable, write_documents
 from stirred.releases.folder.manifest import NAME, digest_of
 from stirred.releases.ledger.ledger import Ledger
@@ -38,22 +37,22 @@ from stirred.spec import Specification
 from stirred.spec.exact import display
 from stirred.tables import Column, Table
 from stirred.tables.writing import EXTENSIONS, Cell, Chunk, write_table
+from stirred.topdown.checking.comparison import Accuracy, compare, write_accuracy
 from stirred.topdown.checking.fit_bias import ExpectedBias, expected_bias
-from stirred.topdown.data.constraints import Agreement, Counts
-from stirred.topdown.data.counting import Counted, count_tables, marginal_by
+from stirred.topdown.data.constraints import Agreement
+from stirred.topdown.data.counting import Counted, count_tables
+from stirred.topdown.data.histograms import Counts, Histograms
 from stirred.topdown.documents import readme
-from stirred.topdown.fitting.level_problem import Histograms
-from stirred.topdown.fitting.relations import RelatedTables
+from stirred.topdown.fitting.relations import RelatedSteps, RelatedTables
 from stirred.topdown.fitting.table_fit import FinishedLevels, LevelReport, fit_table
 from stirred.topdown.measuring import (
-    GEOGRAPHY,
+    GEOGRAPHY_FILE,
     MEASUREMENTS,
     Measurements,
     counts_table,
     fingerprint,
     invariant_files,
     measurement_files,
-    parts,
 )
 from stirred.topdown.mechanism import MECHANISM
 from stirred.topdown.plan.fields import TopDownPlan
@@ -61,69 +60,6 @@ from stirred.topdown.plan.sections import TableSection
 
 if TYPE_CHECKING:
     from stirred.topdown.drawing import TopDownDraw
-
-NOTE = """\
-CONFIDENTIAL. These errors compare the release with the data themselves. They are not covered by the guarantee: do not
-publish them, and do not choose among several draws by them.
-"""
-
-
-@dataclass(frozen=True)
-class Accuracy:
-    """The errors of one query at one level, over all units and cells."""
-
-    table: str
-    level: str
-    query: str
-    cells: int
-    mean_absolute_error: float
-    root_mean_square_error: float
-    largest_error: int
-    noise_of_the_measurement: float
-    """Standard error of each cell as measured, before the fit."""
-
-
-def compare(released: Counted, truth: Counted) -> list[Accuracy]:
-    """Errors of every measured query at every level."""
-    plan, spine = released.plan, released.spine
-    found = []
-    for table in plan.released:
-        schema = table.schema_of
-        for number, level in enumerate(spine.levels):
-            true = truth.histograms(table.name, number)
-            fitted = released.histograms(table.name, number)
-            for query in table.queries:
-                cells = schema.number_of_groups(query.by)
-                absolute, squared, largest = 0, 0, 0
-                for units in parts(spine.units(number), cells):
-                    chosen = np.arange(units.start, units.stop)
-                    error = np.abs(
-                        marginal_by(fitted.of_units(chosen), schema, query.by)
-                        - marginal_by(true.of_units(chosen), schema, query.by)
-                    )
-                    absolute += int(error.sum())
-                    squared += int((error * error).sum())
-                    largest = max(largest, int(error.max(initial=0)))
-                many = spine.units(number) * cells
-                variance = table.variance_of(level, query, plan.one_place(level))
-                found.append(
-                    Accuracy(
-                        table.name, level, query.name, many, absolute / many, math.sqrt(squared / many), largest,
-                        math.inf if variance is None else math.sqrt(variance),
-                    )
-                )  # fmt: skip
-    return found
-
-
-def write_accuracy(folder: Path, errors: list[Accuracy]) -> None:
-    """Write ``errors.csv``, and a note that it is confidential."""
-    (folder / CONFIDENTIAL).write_text(NOTE, encoding="utf-8")
-    with (folder / "errors.csv").open("w", encoding="utf-8", newline="") as file:
-        lines = csv.writer(file, lineterminator="\n")
-        lines.writerow(field.name for field in fields(Accuracy))
-        for row in errors:
-            lines.writerow(f"{one:.6g}" if isinstance(one, float) else one for one in astuple(row))
-
 
 ROWS = 1 << 20
 """Rows that are made at a time."""
@@ -304,7 +240,7 @@ class TopDownRelease:
         more = {
             "expected_bias": [one.published() for one in biases],
             "fit": [report.published() for report in self.reports],
-            "geography_sha256": digest_of(folder / MEASUREMENTS / GEOGRAPHY),
+            "geography_sha256": digest_of(folder / MEASUREMENTS / GEOGRAPHY_FILE),
             "agrees_with": [one.published() for one in self.draw.agreements],
         }
         return Certificate(plan, self.specification, self._margins(), self.draw.for_release, self.draw.nonce, more)
@@ -360,7 +296,7 @@ def fit_tables(
     leaves: dict[str, Histograms] = {}
     found = {}
     for table in plan.order_of_fit:
-        related = together.steps(table, leaves) if table.name in together.rules else None
+        related = RelatedSteps(together, table, leaves) if table.name in together.rules else None
         given = (plan, spine, exact, measurements, table, progress, agreements, finished)
         found[table.name] = fit_table(*given, related)
         leaves[table.name] = found[table.name][0]

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from itertools import groupby
@@ -41,14 +41,17 @@ from stirred.noise import RandomSource, discrete_gaussian
 from stirred.releases.folder.atomic import KEPT, PARTS, is_unfinished
 from stirred.releases.folder.manifest import NAME, differences, digest_of, read_manifest, write_manifest
 from stirred.tables.groups import free_label
-from stirred.topdown.data.constraints import Counts
-from stirred.topdown.data.counting import Counted, marginal_by, read_spine
+from stirred.topdown.data.counting import Counted, read_spine
+from stirred.topdown.data.histograms import Counts, marginal_by
 from stirred.topdown.plan.fields import TopDownPlan
 from stirred.topdown.plan.sections import InvariantSection, PlacesInput, slug
 
-Drawn = tuple["Entry", slice, NDArray[np.int64]]
-
-INDEX = "measurements.json"
+MEASUREMENTS, INVARIANTS = "measurements", "invariants"
+"""Folders of a work folder and of a release."""
+INDEX, GEOGRAPHY_FILE = "measurements.json", "geography.parquet"
+"""In the folder of measurements: what each of its files has, and the public list of leaves."""
+DRAWN = "draw.json"
+FORM = 1
 PART = 1 << 21
 """Values that are counted, drawn and written at a time."""
 
@@ -129,7 +132,9 @@ def _write_index(folder: Path, found: list[Entry]) -> None:
     (folder / INDEX).write_text(json.dumps([asdict(entry) for entry in found], indent=1) + "\n", encoding="utf-8")
 
 
-def draw_parts(counted: Counted, found: list[Entry], source: RandomSource) -> Iterator[Drawn]:
+def draw_parts(
+    counted: Counted, found: list[Entry], source: RandomSource
+) -> Iterator[tuple[Entry, slice, NDArray[np.int64]]]:
     """The noisy values of every entry in order, part by part."""
     for (table, level), here in groupby(found, key=lambda entry: (entry.table, entry.level)):
         schema = counted.plan.table(table).schema_of
@@ -223,21 +228,15 @@ class Measurements:
 
     def values(self, entry: Entry, units: slice) -> NDArray[np.int64]:
         """The values of some units, a row for each."""
-        path, metadata = self.path(entry), self._metadata[entry.file]
-        step = metadata.row_group(0).num_rows // entry.cells  # units in each row group but the last
+        path = self.path(entry)
+        step = self._metadata[entry.file].row_group(0).num_rows // entry.cells  # units in each row group but the last
+        groups = range(units.start // step, (units.stop - 1) // step + 1)
         found = np.empty((units.stop - units.start, entry.cells), dtype=np.int64)
-        try:
-            with pq.ParquetFile(path, metadata=metadata) as file:
-                for group in range(units.start // step, (units.stop - 1) // step + 1):
-                    read = file.read_row_group(group, columns=["value"])["value"].to_numpy().reshape(-1, entry.cells)
-                    first = group * step
-                    wanted = read[max(units.start - first, 0) : units.stop - first]
-                    at = max(first, units.start) - units.start
-                    found[at : at + len(wanted)] = wanted
-        except (OSError, ValueError, pa.ArrowException) as problem:  # pages damaged below a footer that is not
-            if is_of_machine(problem):
-                raise
-            raise errors.not_measurements(self.folder, f"{plain(entry.file)} cannot be read") from None
+        for group, read in zip(groups, self._read(path, entry, groups), strict=True):
+            first = group * step
+            wanted = read[max(units.start - first, 0) : units.stop - first]
+            at = max(first, units.start) - units.start
+            found[at : at + len(wanted)] = wanted
         return found
 
     @property
@@ -253,15 +252,18 @@ class Measurements:
 
     def stored_parts(self, entry: Entry) -> Iterator[tuple[slice, NDArray[np.int64]]]:
         """The values of all units, in the ranges of units in which they are stored."""
-        path, metadata = self.path(entry), self._metadata[entry.file]
-        first = 0
+        path, first = self.path(entry), 0
+        for read in self._read(path, entry, range(self._metadata[entry.file].num_row_groups)):
+            yield slice(first, first + len(read)), read
+            first += len(read)
+
+    def _read(self, path: Path, entry: Entry, groups: Iterable[int]) -> Iterator[NDArray[np.int64]]:
+        """The values of some row groups, a row for each unit."""
         try:
-            with pq.ParquetFile(path, metadata=metadata) as file:
-                for group in range(metadata.num_row_groups):
-                    read = file.read_row_group(group, columns=["value"])["value"].to_numpy().reshape(-1, entry.cells)
-                    yield slice(first, first + len(read)), read
-                    first += len(read)
-        except (OSError, ValueError, pa.ArrowException) as problem:
+            with pq.ParquetFile(path, metadata=self._metadata[entry.file]) as file:
+                for group in groups:
+                    yield file.read_row_group(group, columns=["value"])["value"].to_numpy().reshape(-1, entry.cells)
+        except (OSError, ValueError, pa.ArrowException) as problem:  # pages damaged below a footer that is not
             if is_of_machine(problem):
                 raise
             raise errors.not_measurements(self.folder, f"{plain(entry.file)} cannot be read") from None
@@ -314,13 +316,6 @@ def _stands(column: pa.ChunkedArray, known: pa.Array, expected: NDArray[np.int64
         codes.append(listed[chunk.indices.to_numpy()])
     found = np.concatenate(codes) if codes else np.empty(0, dtype=np.int64)
     return len(found) == len(expected) and bool(np.array_equal(found, canonical[expected]))
-
-
-DRAWN = "draw.json"
-MEASUREMENTS = "measurements"
-INVARIANTS = "invariants"
-GEOGRAPHY = "geography.parquet"
-FORM = 1
 
 
 @dataclass(frozen=True)
@@ -416,7 +411,9 @@ def read_geography(path: Path, plan: TopDownPlan) -> Spine:
 
 def measurement_files(plan: TopDownPlan, spine: Spine) -> list[str]:
     """The files with the measurements that a draw writes and a release repeats, relative to the folder."""
-    return [f"{MEASUREMENTS}/{name}" for name in (INDEX, GEOGRAPHY, *(entry.file for entry in entries(plan, spine)))]
+    return [
+        f"{MEASUREMENTS}/{name}" for name in (INDEX, GEOGRAPHY_FILE, *(entry.file for entry in entries(plan, spine)))
+    ]
 
 
 def invariant_files(plan: TopDownPlan) -> list[str]:

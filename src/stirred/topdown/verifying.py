@@ -46,8 +46,9 @@ from stirred.releases.verdicts import LAST_DIGITS, Verdict, contradicted, not_co
 from stirred.tables.reading.table_reader import read_parts
 from stirred.tables.writing import write_table
 from stirred.topdown.checking.fit_bias import ExpectedBias, expected_bias, has_forecast, simulated_records
-from stirred.topdown.data.constraints import Counts, constraint_words, leaves_breaking
-from stirred.topdown.data.counting import Counted, Places, count_rows
+from stirred.topdown.data.constraints import constraint_words, leaves_breaking
+from stirred.topdown.data.counting import Counted, Places, count_release
+from stirred.topdown.data.histograms import Counts, Histograms
 from stirred.topdown.documents import readme
 from stirred.topdown.finishing import (
     ATTRIBUTE,
@@ -59,11 +60,10 @@ from stirred.topdown.finishing import (
     place_columns,
     rows,
 )
-from stirred.topdown.fitting.level_problem import Histograms
 from stirred.topdown.fitting.relations import leaves_breaking_relation, relation_words
 from stirred.topdown.fitting.table_fit import BY_LEVEL, FALLBACKS, LEAST_SQUARES, TOO_WIDE, LevelReport
 from stirred.topdown.measuring import (
-    GEOGRAPHY,
+    GEOGRAPHY_FILE,
     INDEX,
     INVARIANTS,
     MEASUREMENTS,
@@ -280,7 +280,7 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
     plan = TopDownPlan.from_published(release.certificate["plan"]).model_copy(update={"format": sorted(stated)[0]})
     released = [table.name for table in plan.released] == list(release.dictionary) and len(stated) == 1
     verdicts = [Verdict(released, "the released tables are those of the plan")]
-    geography = inside(release.path, f"{MEASUREMENTS}/{GEOGRAPHY}")
+    geography = inside(release.path, f"{MEASUREMENTS}/{GEOGRAPHY_FILE}")
     same = release.certificate["geography_sha256"] == digest_of(geography)
     verdicts.append(Verdict(same, "the geography is that of the certificate"))
     if not (same and released):
@@ -296,11 +296,8 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
         nested, ordered = _places_agree(release, plan, spine, table)
         verdicts.append(Verdict(nested, f"{table.name}: the coarser places of every row are those of the geography"))
         verdicts.append(Verdict(ordered, f"{table.name}: the order of the rows is: {ORDER}"))
-        impossible = np.zeros(table.schema_of.cells, dtype=np.bool_)
-        for zero in table.zeros:
-            impossible |= table.schema_of.where(zero)
         if table.zeros:
-            clean = not impossible[leaves[table.name].cells].any()
+            clean = bool(table.possible[leaves[table.name].cells].all())
             verdicts.append(Verdict(clean, f"{table.name} has no combination of values that the plan rules out"))
     counted = Counted(plan, spine, leaves)
     verdicts += _invariants(release, counted, exact)
@@ -330,7 +327,7 @@ def _stored(release: ReleaseFolder, counted: Counted, exact: Sequence[Counts]) -
             write_table(path, plan.format, rows(plan, spine, table, counted.leaves[table.name]))
         (folder / MEASUREMENTS).mkdir()
         write_again(Measurements(release.path / MEASUREMENTS), folder / MEASUREMENTS, plan, spine)
-        write_geography(folder / MEASUREMENTS / GEOGRAPHY, plan, spine)
+        write_geography(folder / MEASUREMENTS / GEOGRAPHY_FILE, plan, spine)
         write_invariants(folder / INVARIANTS, plan, spine, tuple(exact))
 
     tables = [table["file"] for table in release.dictionary.values()]
@@ -390,12 +387,6 @@ def _earlier_are_named(plan: TopDownPlan, agreed: Any) -> bool:
             for one, section in zip(agreed, plan.earlier, strict=True)
         )
     )
-
-
-def count_release(release: ReleaseFolder, plan: TopDownPlan, spine: Spine, table: TableSection) -> Histograms:
-    """The released microdata, counted in the leaves."""
-    domains = {one.column or one.name: one.values for one in table.attributes}
-    return count_rows(release.open_table(table.name), table.name, spine, plan.spine.levels[-1], domains)
 
 
 def _places_agree(release: ReleaseFolder, plan: TopDownPlan, spine: Spine, table: TableSection) -> tuple[bool, bool]:
@@ -484,7 +475,7 @@ def tabulate(path: str | Path, by: Sequence[str], table: str | None = None) -> p
 def place_units(release: ReleaseFolder, table: str | None = None) -> dict[str, pa.Array | None]:
     """By level that the released rows have a column for, the finest first, the names of its units."""
     plan = TopDownPlan.from_published(release.certificate["plan"])
-    spine = read_geography(inside(release.path, f"{MEASUREMENTS}/{GEOGRAPHY}"), plan)
+    spine = read_geography(inside(release.path, f"{MEASUREMENTS}/{GEOGRAPHY_FILE}"), plan)
     known = dict(zip(spine.levels, spine.names, strict=True))
     return {name: known[name] for name in reversed(release.with_role(release.require_table(table), PLACE))}
 

@@ -29,9 +29,9 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred.margins.spine import Spine
 from stirred.noise import SeededSource, discrete_gaussian
-from stirred.topdown.data.constraints import Counts, Kept, kept
-from stirred.topdown.data.counting import added_up, marginal_by
-from stirred.topdown.fitting.level_problem import Allowed, Histograms
+from stirred.topdown.data.constraints import Kept, kept
+from stirred.topdown.data.histograms import Counts, Histograms, added_up, marginal_by
+from stirred.topdown.fitting.level_problem import Allowed
 from stirred.topdown.fitting.table_fit import BY_LEVEL, children_of
 from stirred.topdown.measuring import entries
 from stirred.topdown.plan.fields import TopDownPlan
@@ -127,7 +127,7 @@ class ExpectedBias:
         return clear[0] if clear else None
 
 
-MADE, TYPED, GIVEN = "simulated records", "simulated records in places of the sizes given", "tables that are known"
+MADE, TYPED = "simulated records", "simulated records in places of the sizes given"
 SIZES = (MADE, TYPED)
 
 
@@ -178,20 +178,6 @@ def expected_bias(
     truth = _made_table(table, drawn, source)
     here = Kept((), (Allowed(np.zeros(table.schema_of.cells, dtype=np.int32), ~closed[:, None]),))
     return _simulated(plan, sample, table, here, truth, source, TYPED if sizes is not None else MADE)
-
-
-def bias_of_tables(
-    plan: TopDownPlan, spine: Spine, exact: Sequence[Counts], table: TableSection, leaves: Histograms
-) -> ExpectedBias | None:
-    """The same for tables that are known, with all constraints of their finest places: how well a forecast could do.
-
-    Confidential if the tables are.
-    """
-    sample = _sample(plan, spine, table)
-    if sample is None:
-        return None
-    here = sample.kept(plan, exact, table)
-    return _simulated(plan, sample, table, here, leaves.of_units(sample.units), SeededSource(_KEY), GIVEN)
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,13 +248,10 @@ def _typical(closed: NDArray[np.bool_], mean: float, sizes: Sizes | None, source
 
 def _made_table(table: TableSection, sizes: NDArray[np.int64], source: SeededSource) -> Histograms:
     """Records of made places, by cell."""
-    possible = np.ones(table.schema_of.cells, dtype=np.bool_)
-    for zero in table.zeros:
-        possible &= ~table.schema_of.where(zero)
     common = np.ones(1)
     for number in table.schema_of.shape:
         common = np.outer(common, np.arange(1.0, number + 1) ** -COMMON).ravel()
-    cells = np.flatnonzero(possible)
+    cells = np.flatnonzero(table.possible)
     edges = np.cumsum(common[cells])
     place = np.searchsorted(edges, _uniform(source, int(sizes.sum())) * edges[-1], side="right")
     leaf = np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)

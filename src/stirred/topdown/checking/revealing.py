@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from stirred.invariants import Alike, Beliefs, Revealed, TwoMargins, alike, believe, reveal
 from stirred.margins.schema import Groups, refines
 from stirred.margins.spine import Index, Spine
-from stirred.topdown.data.constraints import Counts
 from stirred.topdown.data.counting import Counted
+from stirred.topdown.data.histograms import Counts
 from stirred.topdown.plan.fields import TopDownPlan
 from stirred.topdown.plan.sections import InvariantSection
 
@@ -116,10 +116,7 @@ def alone_in_an_invariant(counted: Counted, exact: Sequence[Counts], table: str)
 
 def _alone(plan: TopDownPlan, invariant: InvariantSection, counts: Counts) -> KeptExactly:
     table = plan.table(invariant.table)
-    possible = np.ones(table.schema_of.cells, dtype=np.bool_)
-    for zero in table.zeros:
-        possible &= ~table.schema_of.where(zero)
-    cells = np.bincount(table.schema_of.groups(invariant.by)[possible], minlength=counts.shape[1])
+    cells = np.bincount(table.schema_of.groups(invariant.by)[table.possible], minlength=counts.shape[1])
     return KeptExactly(
         str(invariant.margin),
         int(counts.sum()),

@@ -17,7 +17,7 @@ fit knows of the data. Constraints by other tables read them there.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,20 +35,18 @@ from stirred.releases.folder.manifest import differences, read_manifest
 from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.releases.ledger.ledger import Ledger, manifest_of
 from stirred.tables.columns import as_text
-from stirred.topdown.data.counting import GEOGRAPHY, Counted, added_up, count_rows, marginal, read_spine
-from stirred.topdown.fitting.level_problem import UNBOUNDED, Allowed, Bounds, Histograms, cross
+from stirred.topdown.data.counting import Counted, count_rows
+from stirred.topdown.data.histograms import Counts, Histograms, added_up, marginal
+from stirred.topdown.fitting.level_problem import UNBOUNDED, Allowed, Bounds, cross
+from stirred.topdown.measuring import GEOGRAPHY_FILE, MEASUREMENTS, read_geography
 from stirred.topdown.plan.fields import TopDownPlan
 from stirred.topdown.plan.sections import (
     ConstraintSection,
     EarlierSection,
     InvariantSection,
-    PlacesInput,
     RelationSection,
     TableSection,
 )
-
-FOLDER = "measurements"
-"""Where a release has its list of places."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -119,9 +117,7 @@ def _shared_level(plan: TopDownPlan, spine: Spine, before: TopDownPlan, folder: 
     shared = [level for level in plan.spine.levels if level in before.spine.levels]
     if not shared:
         raise errors.earlier_levels(folder, before.spine.levels, plan.spine.levels)
-    section = before.spine.model_copy(update={"input": PlacesInput(format="parquet")})
-    path = inside(folder, f"{FOLDER}/{GEOGRAPHY}.parquet")
-    other = read_spine(before.model_copy(update={"spine": section}), path)
+    other = read_geography(inside(folder, f"{MEASUREMENTS}/{GEOGRAPHY_FILE}"), before)
     level = spine.levels.index(shared[-1])
     mine = as_text(spine.names[level])
     theirs = as_text(other.names[other.levels.index(shared[-1])])
@@ -169,8 +165,6 @@ def about(agreements: Sequence[Agreement], table: str) -> list[Agreement]:
     """The agreements that are about a table."""
     return [one for one in agreements if one.table == table]
 
-
-Counts = NDArray[np.int64]
 
 _LOOKED_AT = 1 << 18
 """Leaves that are looked at together."""
@@ -225,10 +219,7 @@ def require_agreement(
         table = plan.table(agreement.table)
         schema = table.schema_of
         own, number = schema.groups(agreement.by), schema.number_of_groups(agreement.by)
-        possible = np.ones(schema.cells, dtype=np.bool_)
-        for zero in table.zeros:
-            possible &= ~schema.where(zero)
-        empty = np.bincount(own[possible], minlength=number) == 0
+        empty = np.bincount(own[table.possible], minlength=number) == 0
         never = marginal(agreement.units, np.where(empty, 0, -1).astype(np.int32), 1) > 0
         _refuse(spine, agreement, never, "a combination that cannot occur", agreement.level)
         for invariant, values in zip(plan.invariants, exact, strict=True):
@@ -273,11 +264,24 @@ def names_of(spine: Spine, level: int, units: Index) -> list[str]:
 def leaves_breaking(counted: Counted, constraint: ConstraintSection, exact: Sequence[Counts]) -> Index:
     """The leaves in which the counts do not keep a constraint."""
     groups, counts = counted_by(counted.plan, constraint, exact)
-    leaves, broken = counted.leaves[constraint.table], []
-    for start in range(0, len(counts), _LOOKED_AT):
-        here = counts[start : start + _LOOKED_AT]
-        found = marginal(leaves.of_units(np.arange(start, start + len(here))), groups, counts.shape[1])
-        broken.append(start + np.flatnonzero(outside(constraint, found, here).any(axis=1)))
+    return leaves_outside(
+        constraint, counted.leaves[constraint.table], groups, counts.shape[1], lambda units: counts[units]
+    )
+
+
+def leaves_outside(
+    said: ConstraintSection | RelationSection,
+    leaves: Histograms,
+    groups: Groups,
+    number: int,
+    counts: Callable[[Index], Counts],
+) -> Index:
+    """The leaves whose groups do not keep a constraint or a relation, given what is counted in some units."""
+    broken = []
+    for start in range(0, leaves.units, _LOOKED_AT):
+        units = np.arange(start, min(start + _LOOKED_AT, leaves.units))
+        wrong = outside(said, marginal(leaves.of_units(units), groups, number), counts(units))
+        broken.append(units[wrong.any(axis=1)])
     return np.concatenate(broken)
 
 
@@ -318,9 +322,7 @@ def closed_at_root(spine: Spine, table: TableSection) -> list[Allowed]:
     """The structural zeros of a table, for its root: a cell that is empty there is empty everywhere."""
     if not table.zeros:
         return []
-    impossible = np.zeros(table.schema_of.cells, dtype=np.bool_)
-    for zero in table.zeros:
-        impossible |= table.schema_of.where(zero)
+    impossible = ~table.possible
     possible = np.repeat([[True, False]], spine.units(0), axis=0)
     return [Allowed(impossible.astype(np.int32), possible[:, : int(impossible.max()) + 1])]
 
@@ -351,11 +353,8 @@ def impossible_groups(
     here = kept(known, spine, [values for _, values in pairs], table, level)
     masks = [(one.groups, one.allowed) for one in here.allowed if len(one.allowed) == spine.units(level)]
     masks += [(one.groups, one.upper > 0) for one in here.bounds]
-    possible = np.ones(table.schema_of.cells, dtype=np.bool_)
-    for zero in table.zeros:
-        possible &= ~table.schema_of.where(zero)
     # Cells that all masks treat alike, with what each says of them.
-    keys = np.stack([np.where(possible & (asked >= 0), asked, -1), *(groups for groups, _ in masks)])
+    keys = np.stack([np.where(table.possible & (asked >= 0), asked, -1), *(groups for groups, _ in masks)])
     combinations = np.unique(keys[:, keys[0] >= 0], axis=1)
     found = np.ones((spine.units(level), number), dtype=np.bool_)
     for group, *places in combinations.T.tolist():
@@ -514,14 +513,18 @@ def _summed(values: Counts, coarser: Groups, number: int) -> Counts:
     return result
 
 
+def allowed_by(said: ConstraintSection | RelationSection, counts: Counts) -> tuple[Counts, Counts]:
+    """How many records of ``table`` there may be, at least and at most, where ``counted`` has these counts."""
+    upper = np.full_like(counts, UNBOUNDED) if said.at_most is None else said.at_most * counts
+    if said.zero_without:
+        upper = np.where(counts == 0, 0, upper)
+    return said.at_least * counts, upper
+
+
 def outside(said: ConstraintSection | RelationSection, found: Counts, counts: Counts) -> NDArray[np.bool_]:
     """Where the numbers found do not keep a constraint or a relation, given the counts that it reads."""
-    wrong = found < said.at_least * counts
-    if said.zero_without:
-        wrong |= (counts == 0) & (found > 0)
-    if said.at_most is not None:
-        wrong |= found > said.at_most * counts
-    return np.asarray(wrong)
+    lower, upper = allowed_by(said, counts)
+    return np.asarray((found < lower) | (found > upper))
 
 
 def groups_about(plan: TopDownPlan, constraint: ConstraintSection) -> Groups:
@@ -532,8 +535,3 @@ def groups_about(plan: TopDownPlan, constraint: ConstraintSection) -> Groups:
     theirs = {label: place for place, label in enumerate(other.labels(tuple(constraint.each.values())))}
     place = np.array([theirs.get(label, -1) for label in table.labels(tuple(constraint.each))], dtype=np.int32)
     return np.asarray(place[table.groups(tuple(constraint.each))])
-
-
-def collapsed(histograms: Histograms, groups: Groups, number: int) -> Histograms:
-    """Histograms of groups of cells in place of cells."""
-    return Histograms.from_dense(marginal(histograms, groups, number))

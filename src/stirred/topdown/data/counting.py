@@ -19,18 +19,17 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred._compiled import helper, kernel
 from stirred._display import withheld
 from stirred.margins.areas import Areas
-from stirred.margins.schema import Schema
 from stirred.margins.spine import Index, Spine, build_spine
+from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.releases.mechanism import Data
 from stirred.releases.plans import InputSection, by_table
 from stirred.tables import Input, open_input
 from stirred.tables.columns import Column, ColumnEncoder, as_text
 from stirred.tables.reading.inputs import Told, shares
 from stirred.tables.reading.table_reader import read_parts, read_table
-from stirred.topdown.fitting.level_problem import Histograms
+from stirred.topdown.data.histograms import Histograms, added_up, marginal_by
 from stirred.topdown.plan.fields import TopDownPlan
 from stirred.topdown.plan.sections import TableSection
 
@@ -148,22 +147,6 @@ def prefix_columns(codes: Column, lengths: Mapping[str, int]) -> list[Column]:
     return found
 
 
-def added_up(leaves: Histograms, first_leaf: Index) -> Histograms:
-    """The histograms of coarser units, each a range of leaves.
-
-    >>> two = Histograms.from_dense(np.array([[1, 0, 2], [4, 0, 1]]))
-    >>> added_up(two, np.array([0, 2])).counts.tolist()
-    [5, 3]
-    """
-    if len(first_leaf) == len(leaves.starts):
-        return leaves
-    sums = np.zeros(int(leaves.cells.max(initial=0)) + 1, dtype=np.int64)
-    starts = np.zeros(len(first_leaf), dtype=np.int64)
-    cells, counts = np.empty_like(leaves.cells), np.empty_like(leaves.counts)
-    _add_up(first_leaf, leaves.starts, leaves.cells, leaves.counts, sums, starts, cells, counts)
-    return Histograms(starts, cells[: starts[-1]].copy(), counts[: starts[-1]].copy())
-
-
 def _summed(keys: Index, counts: NDArray[np.int64] | None) -> tuple[Index, NDArray[np.int64]]:
     """The distinct keys in ascending order with the sum of their counts (one each where none are given), if positive.
 
@@ -177,73 +160,6 @@ def _summed(keys: Index, counts: NDArray[np.int64] | None) -> tuple[Index, NDArr
         return ordered[first], np.diff(np.append(first, len(keys)))
     sums = np.add.reduceat(counts[order], first) if len(first) else counts
     return ordered[first][sums > 0], sums[sums > 0]
-
-
-def marginal(histograms: Histograms, groups: NDArray[np.int32], number: int) -> NDArray[np.int64]:
-    """The sums over the groups of a marginal, one row for each unit; cells with group -1 are left out."""
-    sums = np.zeros((histograms.units, number), dtype=np.int64)
-    _sum_groups(histograms.starts, histograms.cells, histograms.counts, groups, sums)
-    return sums
-
-
-def marginal_by(histograms: Histograms, schema: Schema, by: Sequence[str]) -> NDArray[np.int64]:
-    """The counts of the marginal by some names, one row for each unit; where groups overlap a record counts in each of
-    its groups."""
-    if not schema.overlapping(by):
-        return marginal(histograms, schema.groups(by), schema.number_of_groups(by))
-    counts = np.zeros((histograms.units, schema.number_of_groups(by)), dtype=np.int64)
-    for family in schema.families(by):
-        counts[:, family.columns] = marginal(histograms, family.groups, len(family.columns))
-    return counts
-
-
-@helper
-def _ascending(numbers, begin, end):  # type: ignore[no-untyped-def]
-    """Sort a range in place, by heaps: the array's own ``sort`` takes five times as long to compile."""
-    count = end - begin
-    for step in range(count // 2 + count - 1 if count > 1 else 0):
-        if step < count // 2:  # make it a heap, from its last parent on
-            node, size = count // 2 - 1 - step, count
-        else:  # move the largest behind the heap
-            size = count - 1 - (step - count // 2)
-            numbers[begin], numbers[begin + size] = numbers[begin + size], numbers[begin]
-            node = 0
-        while 2 * node + 1 < size:
-            child = 2 * node + 1
-            if child + 1 < size and numbers[begin + child + 1] > numbers[begin + child]:
-                child += 1
-            if numbers[begin + node] >= numbers[begin + child]:
-                break
-            numbers[begin + node], numbers[begin + child] = numbers[begin + child], numbers[begin + node]
-            node = child
-
-
-@kernel
-def _add_up(first_leaf, starts, cells, counts, sums, out_starts, out_cells, out_counts):  # type: ignore[no-untyped-def]
-    """Add up ranges of leaves, each unit's cells in ascending order. ``sums`` are zero by cell, and are left so."""
-    at = np.int64(0)
-    for unit in range(len(first_leaf) - 1):
-        begin = at
-        for j in range(starts[first_leaf[unit]], starts[first_leaf[unit + 1]]):
-            if sums[cells[j]] == 0:
-                out_cells[at] = cells[j]
-                at += 1
-            sums[cells[j]] += counts[j]
-        _ascending(out_cells, begin, at)
-        for i in range(begin, at):
-            out_counts[i] = sums[out_cells[i]]
-            sums[out_cells[i]] = 0
-        out_starts[unit + 1] = at
-
-
-@kernel
-def _sum_groups(starts, cells, counts, groups, sums):  # type: ignore[no-untyped-def]
-    """Add every unit's counts by group."""
-    for unit in range(len(starts) - 1):
-        for j in range(starts[unit], starts[unit + 1]):
-            group = groups[cells[j]]
-            if group >= 0:
-                sums[unit, group] += counts[j]
 
 
 # -- reading -------------------------------------------------------------------------------------------------
@@ -312,6 +228,11 @@ def count_rows(
         if rows:
             raise errors.topdown_category(name, column, rows)
     return tally.histograms(spine.leaves, cells)
+
+
+def count_release(release: ReleaseFolder, plan: TopDownPlan, spine: Spine, table: TableSection) -> Histograms:
+    """The microdata of a release, counted in the leaves."""
+    return count_rows(release.open_table(table.name), table.name, spine, plan.spine.levels[-1], _domains(table))
 
 
 class _Tally:

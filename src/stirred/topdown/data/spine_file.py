@@ -35,7 +35,6 @@ from stirred.margins.spine import Index, Spine, build_spine
 from stirred.releases.folder.atomic import check_target
 from stirred.releases.folder.documents import fill
 from stirred.semantics.sentences.formatting import columns
-from stirred.tables import Column as Column_of_tables
 from stirred.tables import Input, open_input
 from stirred.tables.columns import Column, as_text, chunks
 from stirred.tables.reading.first_look import form_of
@@ -417,11 +416,11 @@ def _open(path: Path, levels: Sequence[str], targets: Sequence[str]) -> tuple[In
     return open_input(BLOCKS, path, replace(options, types=dict.fromkeys((*chosen, *targets), "text"))), chosen
 
 
-def _without(column: Column_of_tables, null_values: Sequence[str]) -> Column_of_tables:
+def _without(column: Column, null_values: Sequence[str]) -> Column:
     """The column with nulls in the place of some texts."""
     texts = as_text(column.values)
     none = pc.is_in(texts, value_set=pa.array(null_values, pa.string()), skip_nulls=True)
-    return Column_of_tables(column.name, column.codes, pc.if_else(none, None, texts))
+    return Column(column.name, column.codes, pc.if_else(none, None, texts))
 
 
 def _kind(out: Path) -> str:

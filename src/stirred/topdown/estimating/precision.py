@@ -32,8 +32,8 @@ from stirred.margins.margin_blocks import Array, Margin, representatives
 from stirred.margins.spine import Index, Shapes, Spine
 from stirred.margins.split import Groups, Split
 from stirred.margins.tree import BlockTree, Upward
-from stirred.topdown.data.constraints import Counts
 from stirred.topdown.data.counting import read_areas
+from stirred.topdown.data.histograms import Counts
 from stirred.topdown.measuring import Entry, entries, parts
 from stirred.topdown.plan.fields import TopDownPlan
 

@@ -35,12 +35,13 @@ from stirred.margins.margin_blocks import Array
 from stirred.margins.spine import Index, Shapes, Spine
 from stirred.releases.folder.documents import CERTIFICATE
 from stirred.spec.exact import quoted
-from stirred.topdown.data.constraints import Counts, impossible_groups
+from stirred.topdown.data.constraints import impossible_groups
+from stirred.topdown.data.histograms import Counts
 from stirred.topdown.estimating.places import PlaceList, estimate_listed, listed_areas, place_list, tabulated_areas
 from stirred.topdown.estimating.precision import Answer, Batches, Design
 from stirred.topdown.estimating.ratios import CHEAP, MOST_TERMS, Contrast, Question, ask, noise_terms
 from stirred.topdown.measuring import (
-    GEOGRAPHY,
+    GEOGRAPHY_FILE,
     INDEX,
     INVARIANTS,
     MEASUREMENTS,
@@ -240,9 +241,9 @@ class MeasuredRelease:
             raise errors.not_measurements(path, f"there is no readable {INDEX}") from None
         plan = plan or _plan_of(path)
         if spine is None:
-            if not (path / GEOGRAPHY).is_file():
-                raise errors.not_measurements(path, f"there is no {GEOGRAPHY}, and no spine is given")
-            spine = read_geography(inside(path, GEOGRAPHY), plan)
+            if not (path / GEOGRAPHY_FILE).is_file():
+                raise errors.not_measurements(path, f"there is no {GEOGRAPHY_FILE}, and no spine is given")
+            spine = read_geography(inside(path, GEOGRAPHY_FILE), plan)
         _require_fit(plan, spine, measurements)
         given = tuple(exact or (None,) * len(plan.invariants))
         if exact is None and (path.parent / INVARIANTS).is_dir():

@@ -27,65 +27,10 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred._compiled import helper, kernel
 from stirred._display import withheld
+from stirred.topdown.data.histograms import Histograms
 
 UNBOUNDED = 1 << 50
 """An upper bound that binds nowhere; finite, so that sums and differences of bounds stay exact."""
-
-
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
-class Histograms:
-    """The positive cells of many units: those of unit u are ``cells[starts[u]:starts[u + 1]]``, in ascending order."""
-
-    starts: NDArray[np.int64]
-    cells: NDArray[np.int32]
-    counts: NDArray[np.int64]
-
-    @property
-    def units(self) -> int:
-        """The number of units."""
-        return len(self.starts) - 1
-
-    @classmethod
-    def from_dense(cls, table: NDArray[Any]) -> Histograms:
-        """From a table with a row for each unit and a column for each cell.
-
-        >>> Histograms.from_dense(np.array([[0, 3], [2, 1]])).cells.tolist()
-        [1, 0, 1]
-        """
-        units, cells = np.nonzero(table)
-        starts = np.zeros(len(table) + 1, dtype=np.int64)
-        np.cumsum(np.bincount(units, minlength=len(table)), out=starts[1:])
-        return cls(starts, cells.astype(np.int32), table[units, cells].astype(np.int64))
-
-    def dense(self, cells: int) -> NDArray[np.int64]:
-        """The table with a row for each unit and a column for each cell."""
-        table = np.zeros((self.units, cells), dtype=np.int64)
-        table[np.repeat(np.arange(self.units), np.diff(self.starts)), self.cells] = self.counts
-        return table
-
-    def totals(self) -> NDArray[np.int64]:
-        """The sum of every unit's counts."""
-        sums = np.concatenate([[0], np.cumsum(self.counts)])
-        return np.asarray(sums[self.starts[1:]] - sums[self.starts[:-1]], dtype=np.int64)
-
-    def of_units(self, units: NDArray[np.int64]) -> Histograms:
-        """The histograms of some units, in the order given."""
-        lengths = np.diff(self.starts)[units]
-        starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        taken = np.repeat(self.starts[units] - starts[:-1], lengths) + np.arange(starts[-1])
-        return Histograms(starts, self.cells[taken], self.counts[taken])
-
-    def with_units(self, units: NDArray[np.int64], others: Histograms) -> Histograms:
-        """These histograms, with those of ``units`` replaced by ``others`` in order."""
-        both = Histograms(
-            np.concatenate([self.starts, self.starts[-1] + others.starts[1:]]),
-            np.concatenate([self.cells, others.cells]),
-            np.concatenate([self.counts, others.counts]),
-        )
-        source = np.arange(self.units, dtype=np.int64)
-        source[units] = self.units + np.arange(len(units))
-        return both.of_units(source)
 
 
 @withheld

@@ -35,11 +35,12 @@ from stirred import errors
 from stirred._compiled import said_to_compile
 from stirred._display import withheld
 from stirred._threads import thread_count, thread_pool
+from stirred.margins.schema import refines
+from stirred.topdown.data.histograms import Histograms
 from stirred.topdown.fitting import fit_kernel, level_problem, rounding_kernel
 from stirred.topdown.fitting.level_problem import (
     UNBOUNDED,
     Bounds,
-    Histograms,
     LevelProblem,
     Measured,
     Nest,
@@ -251,19 +252,9 @@ def _bound_weight(bound: Bounds, problem: LevelProblem) -> float:
     Measured: the geometric mean of all weights and of those that tell the bound's groups apart, which is the
     objective's own curvature along the bounded sums, does well from kappa 1 to 600.
     """
-    refining = sum(query.typical_weight for query in problem.measured if _refines(query.groups, bound.groups))
+    refining = sum(query.typical_weight for query in problem.measured if refines(query.groups, bound.groups))
     everything = sum(query.typical_weight for query in problem.measured)
     return float(np.sqrt(refining * everything)) or everything
-
-
-def _refines(fine: NDArray[np.int32], coarse: NDArray[np.int32]) -> bool:
-    """Whether every group of ``fine`` lies in one group of ``coarse``, or outside all of them; not if it leaves cells
-    out."""
-    if fine.min() < 0:
-        return False
-    of_group = np.empty(int(fine.max()) + 1, dtype=np.int32)
-    of_group[fine] = coarse
-    return bool(np.array_equal(of_group[fine], coarse))
 
 
 def _rows(

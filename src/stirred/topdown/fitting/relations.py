@@ -60,24 +60,22 @@ from stirred.margins.schema import Groups, Schema
 from stirred.margins.spine import Index, Spine
 from stirred.topdown.data.constraints import (
     Agreement,
-    Counts,
     Kept,
+    allowed_by,
     carried,
     closed_at_root,
     constraint_words,
     counted_by,
+    leaves_outside,
     names_of,
-    outside,
 )
-from stirred.topdown.data.counting import Counted, marginal
-from stirred.topdown.fitting.level_problem import UNBOUNDED, Allowed, Bounds, Histograms
+from stirred.topdown.data.counting import Counted
+from stirred.topdown.data.histograms import Counts, Histograms, marginal
+from stirred.topdown.fitting.level_problem import UNBOUNDED, Allowed, Bounds
 from stirred.topdown.plan.fields import TopDownPlan
 from stirred.topdown.plan.sections import RelationSection, TableSection
 
 Where = Mapping[str, tuple[str, ...]]
-
-_LOOKED_AT = 1 << 18
-"""Leaves that are looked at together."""
 
 
 def relation_groups(plan: TopDownPlan, relation: RelationSection) -> tuple[Groups, Groups, int]:
@@ -100,14 +98,6 @@ def _groups_by_label(schema: Schema, names: tuple[str, ...], where: Where) -> di
 def _numbered(schema: Schema, names: tuple[str, ...], where: Where, number: Mapping[tuple[str, ...], int]) -> Groups:
     place = np.array([number.get(label, -1) for label in schema.labels(names)], dtype=np.int32)
     return np.where(schema.where(where), place[schema.groups(names)], -1).astype(np.int32)
-
-
-def allowed_by(relation: RelationSection, counts: Counts) -> tuple[Counts, Counts]:
-    """How many records of ``table`` there may be, at least and at most, where ``counted`` has these counts."""
-    upper = np.full_like(counts, UNBOUNDED) if relation.at_most is None else relation.at_most * counts
-    if relation.zero_without:
-        upper = np.where(counts == 0, 0, upper)
-    return relation.at_least * counts, upper
 
 
 def is_capped(relation: RelationSection) -> bool:
@@ -136,23 +126,17 @@ def relation_words(relation: RelationSection) -> str:
     )
 
 
-def counted_in(histograms: Histograms, groups: Groups, number: int) -> Counts:
-    """How many records of each group every unit has."""
-    return marginal(histograms, groups, number)
-
-
 def leaves_breaking_relation(counted: Counted, relation: RelationSection) -> Index:
     """The leaves in which the counts of two tables do not keep a relation."""
     mine, theirs, number = relation_groups(counted.plan, relation)
-    table, other, broken = counted.leaves[relation.table], counted.leaves[relation.counted], []
-    for start in range(0, table.units, _LOOKED_AT):
-        units = np.arange(start, min(start + _LOOKED_AT, table.units))
-        found, counts = (
-            counted_in(one.of_units(units), groups, number) for one, groups in ((table, mine), (other, theirs))
-        )
-        wrong: NDArray[np.bool_] = outside(relation, found, counts)
-        broken.append(start + np.flatnonzero(wrong.any(axis=1)))
-    return np.concatenate(broken)
+    other = counted.leaves[relation.counted]
+    return leaves_outside(
+        relation,
+        counted.leaves[relation.table],
+        mine,
+        number,
+        lambda units: marginal(other.of_units(units), theirs, number),
+    )
 
 
 def require_related(counted: Counted) -> None:
@@ -299,10 +283,7 @@ class TableRules:
     @cached_property
     def _possible(self) -> NDArray[np.bool_]:
         """Which parts have a cell that is no structural zero."""
-        possible = np.ones(self.table.schema_of.cells, dtype=np.bool_)
-        for zero in self.table.zeros:
-            possible &= ~self.table.schema_of.where(zero)
-        return np.bincount(self.parts[possible], minlength=len(self._sample)) > 0
+        return np.bincount(self.parts[self.table.possible], minlength=len(self._sample)) > 0
 
     @cached_property
     def _said(self) -> list[tuple[int, int, Counts, Counts]]:
@@ -448,15 +429,11 @@ class RelatedTables:
                 derived[counted.name] += Derivation(rules[table.name], relation, theirs, known).limits()
         return cls(plan, spine, rules)
 
-    def steps(self, table: TableSection, fitted: Mapping[str, Histograms]) -> RelatedSteps:
-        """What a table keeps at every level, once the tables that it is related to are fitted."""
-        return RelatedSteps(self, table, fitted)
-
 
 @withheld
 @dataclass(frozen=True, eq=False, repr=False)
 class RelatedSteps:
-    """What one table with relations keeps at every level."""
+    """What one table with relations keeps at every level, once the tables that it is related to are fitted."""
 
     together: RelatedTables
     table: TableSection
@@ -516,9 +493,7 @@ def _limits(plan: TopDownPlan, spine: Spine, exact: Sequence[Counts], table: Tab
     for one in plan.constraints:
         if one.table == table.name:
             groups, counts = counted_by(plan, one, exact)
-            lower = one.at_least * counts
-            upper = np.full_like(counts, MOST) if one.at_most is None else one.at_most * counts
-            upper = np.where(counts == 0, 0, upper) if one.zero_without else upper
+            lower, upper = allowed_by(one, counts)
             found.append(Limit(constraint_words(one), len(spine.levels) - 1, groups, lower, upper, exact=False))
     return found
 

@@ -34,7 +34,7 @@ from stirred._threads import ahead
 from stirred.margins.margin_blocks import Array, Margin, contracted
 from stirred.margins.schema import Family
 from stirred.margins.spine import Index, Spine
-from stirred.topdown.data.constraints import Counts
+from stirred.topdown.data.histograms import Counts
 from stirred.topdown.estimating import precision as designs
 from stirred.topdown.fitting.level_problem import Measured, separates
 from stirred.topdown.measuring import Measurements

@@ -39,9 +39,10 @@ from stirred._progress import Progress
 from stirred._threads import ahead
 from stirred.margins.schema import Family, Groups, refines
 from stirred.margins.spine import Spine
-from stirred.topdown.data.constraints import Agreement, Counts, Kept, collapsed, constrained_names, kept
+from stirred.topdown.data.constraints import Agreement, Kept, constrained_names, kept
+from stirred.topdown.data.histograms import Counts, Histograms, marginal
 from stirred.topdown.estimating.precision import Design
-from stirred.topdown.fitting.level_problem import Allowed, Bounds, Histograms, LevelProblem, Measured
+from stirred.topdown.fitting.level_problem import Allowed, Bounds, LevelProblem, Measured
 from stirred.topdown.fitting.one_level import REASONS, fit_level, round_level
 from stirred.topdown.fitting.relations import RelatedSteps
 from stirred.topdown.fitting.subtrees import Subtrees, Told, measured_families, ranges, whole_design
@@ -388,7 +389,7 @@ class _Step:
         measured = tuple(Measured(few(one.groups), one.weight, one.values) for one in told.values())
         bounds = tuple(Bounds(few(one.groups), one.lower, one.upper) for one in whole.bounds)
         allowed = tuple(Allowed(few(one.groups), one.allowed) for one in whole.allowed if refines(groups, one.groups))
-        parents = None if whole.parents is None else collapsed(whole.parents, groups, number)
+        parents = None if whole.parents is None else Histograms.from_dense(marginal(whole.parents, groups, number))
         problem = LevelProblem(parents, whole.first_child, number, measured, allowed, bounds)
         chain = (np.zeros(number, dtype=np.int32),)
         children, report = round_level(problem, fit_level(problem), chain)

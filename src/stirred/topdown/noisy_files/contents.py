@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred._bounded_reading import plain
 from stirred.margins.spine import Index, Spine
-from stirred.topdown.data.constraints import Counts
+from stirred.topdown.data.histograms import Counts
 from stirred.topdown.noisy_files.form import (
     EXACT,
     GEOCODE,

@@ -41,7 +41,7 @@ from stirred.topdown.drawing import TopDownDraw, reopen
 from stirred.topdown.estimating.questions import MeasuredRelease
 from stirred.topdown.measuring import (
     DRAWN,
-    GEOGRAPHY,
+    GEOGRAPHY_FILE,
     INVARIANTS,
     MEASUREMENTS,
     Entry,
@@ -478,7 +478,7 @@ def adopt(measurements: str | Path, folder: Path, *, progress: Progress | None =
     with _Scattered(folder / _SCATTERED, opened.measurements, progress) as scattered:
         progress.stage("writing measurements in the order of the geography")
         write_again(scattered, folder / MEASUREMENTS, plan, spine)
-    write_geography(folder / MEASUREMENTS / GEOGRAPHY, plan, spine)
+    write_geography(folder / MEASUREMENTS / GEOGRAPHY_FILE, plan, spine)
     write_invariants(folder / INVARIANTS, plan, spine, exact)
     made_from = {"files_sha256": _identity(Path(measurements), options)}
     (folder / ADOPTED).write_text(json.dumps(made_from) + "\n", encoding="utf-8")

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred.margins.spine import Index, Spine
 from stirred.releases.folder.atomic import appearing
-from stirred.topdown.data.constraints import Counts
+from stirred.topdown.data.histograms import Counts
 from stirred.topdown.estimating.questions import MeasuredRelease
 from stirred.topdown.measuring import Measurements, parts
 from stirred.topdown.noisy_files.form import (

@@ -167,7 +167,7 @@ def reached_error(plan: TopDownPlan, spine: Spine, shapes: Shapes, target: Error
     table = table_of(plan, target)
     fixed = [number for number, one in enumerate(plan.invariants) if one.table == table.name]
     design = Design.of(plan, spine, table.name, target.by, None, fixed, shapes)
-    level = spine.levels.index(level_of(target))
+    level = spine.levels.index(str(target.level))
     if design.unknown(level).any():
         return math.inf
     few, _ = representatives(design.asked, design.split.axes)
@@ -179,14 +179,10 @@ def reached_error(plan: TopDownPlan, spine: Spine, shapes: Shapes, target: Error
     return math.sqrt(float(found.max()))
 
 
-def margin_of(table: TableSection, by: Sequence[str]) -> Margin:
-    return Margin.of(table.schema_of, by)
-
-
 def measured_margin(plan: TopDownPlan, table: TableSection, level: str, query: QuerySection) -> Margin:
     """The margin of a query, such that its precision is rho times A'A: where groups overlap, noise is larger, and the
     margin's rows are smaller by the root of that."""
-    margin = margin_of(table, query.by)
+    margin = Margin.of(table.schema_of, query.by)
     moved = table.moved(query, plan.one_place(level))
     if moved == 2:
         return margin
@@ -195,11 +191,6 @@ def measured_margin(plan: TopDownPlan, table: TableSection, level: str, query: Q
     factors = [factor * math.sqrt(2 / moved) if at == axis and isinstance(factor, np.ndarray) else factor
                for at, factor in enumerate(margin.factors)]  # fmt: skip
     return replace(margin, names=(*margin.names, f"moved by {moved}"), factors=tuple(factors))
-
-
-def level_of(target: ErrorTarget) -> str:
-    assert target.level is not None
-    return target.level
 
 
 _MOST_ROWS = 12
@@ -487,12 +478,15 @@ def _divide(
         )
 
     def problem(some: Sequence[ErrorTarget]) -> TreeShares:
-        places = [AskedPlace(spine.levels.index(level_of(one)), margin_of(table, one.by), one.typical) for one in some]
+        places = [
+            AskedPlace(spine.levels.index(str(one.level)), Margin.of(table.schema_of, one.by), one.typical)
+            for one in some
+        ]
         candidates = [
             (spine.levels.index(level), measured_margin(plan, table, level, query)) for level, query in measured
         ]
         fixed = [
-            (spine.levels.index(one.level), margin_of(table, one.by))
+            (spine.levels.index(one.level), Margin.of(table.schema_of, one.by))
             for one in plan.invariants
             if one.table == table.name
         ]

@@ -117,8 +117,7 @@ class TopDownPlan(Plan):
         for earlier in self.earlier:
             _released(self, earlier.table).schema_of.groups(earlier.by)
         for table in self.tables:
-            for zero in table.zeros:
-                table.schema_of.where(zero)
+            _ = table.possible  # names and values are looked up
         return self
 
     @property

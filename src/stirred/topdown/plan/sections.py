@@ -11,6 +11,8 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Annotated
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, PlainSerializer
 
 from stirred import errors
@@ -166,6 +168,14 @@ class TableSection(Section):
         """Attributes, recodes and cells of the table."""
         attributes = tuple(Attribute(one.name, one.values) for one in self.attributes)
         return Schema(attributes, tuple(one.recode() for one in self.recodes))
+
+    @property
+    def possible(self) -> NDArray[np.bool_]:
+        """Which cells can have a record: those that no zero rules out."""
+        found = np.ones(self.schema_of.cells, dtype=np.bool_)
+        for zero in self.zeros:
+            found &= ~self.schema_of.where(zero)
+        return found
 
     def rho_of(self, level: str, query: QuerySection) -> Fraction:
         """rho of one query at one level; see :meth:`variance_of`."""
