@@ -7,11 +7,10 @@ One rule for each sort of number, used by sentences, tables and data alike, so t
 * a probability in three digits, rounded up (what an attacker can reach at most) or down (at least); beside a prior or a
   false-alarm probability that it hardly differs from, by two digits of the difference.
 
-Keep in mind: a :class:`Number` keeps the value beside its text, and the text is at least the value
-(but for :data:`SLACK`, which is what searches and floats leave behind).
+Keep in mind: a :class:`Number` keeps the value beside its text, and the text is at least the value (but for
+:data:`SLACK`, which is what searches and floats leave behind).
 
-One line that names a guarantee: whose record, which budget of which standard, and how many counts stay exact.
-
+Also the one line that names a guarantee: whose record, which budget of which standard, and how many counts stay exact.
 Every figure carries it, so that no number is seen without the guarantee that it is of. The five blocks in full are in
 :meth:`stirred.spec.Specification.blocks`.
 """
@@ -25,7 +24,7 @@ from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from fractions import Fraction
 
 from stirred.semantics.sentences.templates import Number, Numbers
-from stirred.spec.exact import LARGE, bound, display, display_down, exact, significant, written
+from stirred.spec.exact import LARGE, bound, cases_in_100, display, display_down, exact, significant, written
 from stirred.spec.specification import Specification, taken_as_known
 
 WIDTH = 110
@@ -152,7 +151,7 @@ def of_hundred(value: float) -> Number:
     >>> of_hundred(0.79201).shown, of_hundred(0.05).shown, of_hundred(1.0).shown
     ('80', '5', '100')
     """
-    return Number(value, str(min(100, math.ceil(100 * value - 1e-7))))
+    return Number(value, str(cases_in_100(value)))
 
 
 def about_of_hundred(value: float) -> Number:

@@ -133,21 +133,21 @@ def _attacker(given: Setting) -> Iterator[Statement]:
         return
     level, premetric = given.level, given.specification.input_premetric
     alarms, allowed = formatting.typed(100 * level), float(given.curve.power(level))
-    told: dict[str, Fact] = {"alarms": alarms, "allowed": of_hundred(allowed)}
+    told: dict[str, Fact] = {"alarms": alarms, "allowed": told_of_hundred(allowed)}
     own = given.own
     in_use = float(own.worst.power(level)) if own else given.exact.power(level).upper if given.exact else 1.0
     in_use = min(allowed, in_use)
     gaussian = float(given.gaussian.power(level)) if given.gaussian is not None else 1.0
     if own is not None:
         name = "summary.swap" if in_use <= PRACTICALLY_ALL else "summary.swap_vast"
-        rest = {"allowed": told["allowed"], "count": of_hundred(in_use)} if in_use <= PRACTICALLY_ALL else {}
+        rest = {"allowed": told["allowed"], "count": told_of_hundred(in_use)} if in_use <= PRACTICALLY_ALL else {}
         yield say(name, alarms=alarms, units=plural(premetric.unit), **rest)
     elif not _of_records(given):
         yield say("summary.tell", **told) if allowed <= PRACTICALLY_ALL else say("summary.tell_vast", alarms=alarms)
     elif given.exact is not None and in_use <= PRACTICALLY_ALL:
-        yield say("summary.noise", count=of_hundred(in_use), **told)
+        yield say("summary.noise", count=told_of_hundred(in_use), **told)
     elif gaussian <= PRACTICALLY_ALL:
-        yield say("summary.gaussian", count=of_hundred(gaussian), **told)
+        yield say("summary.gaussian", count=told_of_hundred(gaussian), **told)
     elif allowed <= PRACTICALLY_ALL:
         yield say("summary.any", **told)
     else:
@@ -215,6 +215,6 @@ def _of_records(given: Setting) -> bool:
     return given.specification.input_premetric.kind == "records" and given.specification.domain.objects == "datasets"
 
 
-def of_hundred(power: float) -> Number:
+def told_of_hundred(power: float) -> Number:
     """A power as a number of cases in a hundred, or in words where it rules next to nothing out."""
     return Number(power, "nearly all") if power > PRACTICALLY_ALL else formatting.of_hundred(power)

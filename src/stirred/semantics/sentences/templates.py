@@ -156,7 +156,7 @@ def _field(fact: Fact) -> Any:
 @cache
 def templates() -> Mapping[str, Template]:
     """Every sentence by its id, from the data file beside this module."""
-    fields = tomllib.loads((files("stirred.semantics") / "sentences.toml").read_text(encoding="utf-8"))
+    fields = tomllib.loads((files("stirred.semantics.sentences") / "sentences.toml").read_text(encoding="utf-8"))
     assert fields["stirred_sentences"] == VERSION
     read = [Template(**{**one, "guidance": tuple(one.get("guidance", ()))}) for one in fields["sentence"]]
     return {one.id: one for one in read}
