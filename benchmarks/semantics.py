@@ -19,9 +19,10 @@ from pathlib import Path
 import numpy as np
 
 from results import machine, seconds, write_section
+from stirred.lab.definitions.beliefs import Beliefs
 from stirred.noise import SystemSource, discrete_gaussian
 from stirred.reports.figures import save
-from stirred.semantics import Beliefs, explain, exposure
+from stirred.semantics import explain, exposure
 from stirred.semantics.explained_numbers import GRID
 from stirred.spec.known_deployments.allocations import allocation
 from stirred.spec.loading import load

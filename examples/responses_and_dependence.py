@@ -7,6 +7,7 @@ bounds.
 import math
 
 from stirred.lab.definitions.beliefs import (
+    Beliefs,
     covariance,
     dependency_component,
     markov_boundary,
@@ -14,7 +15,6 @@ from stirred.lab.definitions.beliefs import (
     posterior_factor,
     prior_to_posterior_bounds,
 )
-from stirred.semantics import Beliefs
 from stirred.semantics.randomised_response import summarise_responses
 from stirred.spec.order.finite_mechanisms import randomised_response
 

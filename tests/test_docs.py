@@ -15,11 +15,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+import account_findings
 import stirred
 from stirred.cli import app
 from stirred.releases.folder.manifest import signers_line
 from stirred.releases.plans import InputSection, Section
-from stirred.spec.known_deployments import accounts
 from stirred.survey import PublicWeights, WeightTrade
 from stirred.survey.plan import sections
 from stirred.survey.plan.fields import SurveyPlan
@@ -108,8 +108,8 @@ def test_the_page_of_known_deployments_runs_and_shows_what_the_data_files_hold(t
     printed = capsys.readouterr().out
     assert "The standards differ" in printed and Path("pictures/known-deployments.svg").exists()
     page = (ROOT / "docs" / "deployments.md").read_text(encoding="utf-8")
-    assert "".join(f"* {one}\n" for one in accounts.sentences()) in page
-    assert accounts.table() in page and accounts.differences() in page
+    assert "".join(f"* {one}\n" for one in account_findings.sentences()) in page
+    assert account_findings.table() in page and account_findings.differences() in page
 
 
 def test_the_guide_to_semantics_runs(tmp_path, monkeypatch, capsys):

@@ -10,6 +10,8 @@ import pytest
 
 from stirred import limits, loss, semantics, spec, swap
 from stirred.estimates import Estimates
+from stirred.lab.definitions.beliefs import Beliefs
+from stirred.lab.definitions.two_laws import best_test
 from stirred.releases.ledger.ledger import Ledger
 from stirred.spec import flavors
 from stirred.spec.known_deployments.allocations import allocation
@@ -67,7 +69,7 @@ def open_objects():
         spec.compose(rho, rho), spec.lint(rho), pl94, pl94.parts, response, load("mu=1"),
         explained, explained.setting, explained.statements[:3], explained.pictures()[0], explained.pictures()[-1],
         semantics.exposure(pl94, "cenrace", rounded=True), semantics.smallest_change(overall),
-        semantics.Beliefs(records, small, target=0), semantics.best_test([0.5, 0.5], [0.2, 0.8], 0.1),
+        Beliefs(records, small, target=0), best_test([0.5, 0.5], [0.2, 0.8], 0.1),
         noise, loss.laplace(1), loss.compose([(noise, 100)]), loss.pure_power(1), loss.ZcdpCurve(1),
         loss.PowerCurve(tuple((k / 300, (k / 300) ** 0.5) for k in range(301))), loss.ZcdpFilter(1),
         loss.EpsilonProfile(((1e-10, 18.2), (1e-6, 13.1))), loss.CONVERSIONS[0],

@@ -24,7 +24,7 @@ from referee_numbers import (
 )
 
 from stirred import semantics
-from stirred.lab.definitions import beliefs
+from stirred.lab.definitions import beliefs, two_laws
 from stirred.loss import ZcdpCurve, approximate_power, pure_power
 from stirred.semantics import randomised_response
 from stirred.spec import flavors
@@ -77,9 +77,9 @@ def best_tests(case: Case) -> None:
     p, q = random_pair(case.random, case.whole("outputs", 2, 6))
     case.say(p=floats(p), q=floats(q))
     for level in (Fraction(0), Fraction(1), *(Fraction(int(k), 1000) for k in case.random.integers(1, 1000, 3))):
-        found = semantics.best_test(p, q, level)
+        found = two_laws.best_test(p, q, level)
         case.holds(found.power == power(p, q, level), f"at {level}: {found.power} instead of {power(p, q, level)}")
-        again = semantics.level_and_power(p, q, found.threshold, found.on_threshold)
+        again = two_laws.level_and_power(p, q, found.threshold, found.on_threshold)
         case.holds(again[1] >= found.power and again[0] <= max(level, again[0]), f"the same test again at {level}")
         if level > 0:
             case.holds(again == (found.level, found.power), f"level and power of the test: {again}")
@@ -97,7 +97,7 @@ def tests_of_the_uncertain(case: Case) -> None:
         tuple(names), tuple(f"t{k}" for k in range(len(laws[0]))), [floats(one) for one in laws]
     )
     known = {str(rest): weights[rest] for rest in range(rests)}
-    curve = semantics.uncertain_power(
+    curve = two_laws.uncertain_power(
         mechanism, known, {str(r): f"a{r}" for r in range(rests)}, {str(r): f"b{r}" for r in range(rests)}
     )
     mixed: list[Law] = [
@@ -158,7 +158,7 @@ def posteriors(case: Case) -> None:
     mechanism = FiniteMechanism(
         names, tuple(f"t{k}" for k in range(len(laws[names[0]]))), [floats(laws[n]) for n in names]
     )
-    seen = semantics.Beliefs({one: float(chance) for one, chance in prior.items()}, mechanism, 0)
+    seen = beliefs.Beliefs({one: float(chance) for one, chance in prior.items()}, mechanism, 0)
     truth = worlds(prior, laws)
     for row, record in enumerate(seen.records):
         actual, resampled = truth[record]

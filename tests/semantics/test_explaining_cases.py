@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 from stirred.errors import StirredError
+from stirred.lab.definitions.beliefs import Beliefs
 from stirred.loss import EpsilonProfile, GaussianCurve, PowerCurve, ZcdpCurve
 from stirred.reports.limits_section import of_explanation
-from stirred.semantics import Beliefs, allowed_power, explain, replaced_record, smallest_change
+from stirred.semantics import allowed_power, explain, replaced_record, smallest_change
 from stirred.spec import FiniteMechanism, InputPremetric, Invariant, OutputPremetric, flavors
 from stirred.spec.known_deployments.allocations import Allocation, AllocationPart, Query, allocation
 from stirred.spec.loading import load

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from stirred import loss
 from stirred.errors import StirredError
+from stirred.lab.definitions.two_laws import best_test, level_and_power, uncertain_power
 from stirred.loss import PowerCurve, pure_power
-from stirred.semantics import allowed_power, best_test, level_and_power, uncertain_power
+from stirred.semantics import allowed_power
 from stirred.spec import FiniteMechanism, flavors
 from stirred.spec.order.finite_mechanisms import randomised_response
 from strategies import laws

@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 
 from stirred.errors import StirredError
-from stirred.semantics import Beliefs
+from stirred.lab.definitions.beliefs import Beliefs
 from stirred.semantics.randomised_response import summarise_responses
 from stirred.spec.order.finite_mechanisms import randomised_response
 

@@ -13,6 +13,7 @@ from importlib.resources import files
 
 import pytest
 
+from account_findings import counts, is_taken_in
 from stirred.errors import SpecificationError
 from stirred.spec import compare
 from stirred.spec.known_deployments.accounts import (
@@ -22,10 +23,8 @@ from stirred.spec.known_deployments.accounts import (
     STANDARDS,
     account,
     accounts,
-    counts,
     faults,
     find_account,
-    is_taken_in,
     one_axis,
 )
 from stirred.spec.known_deployments.deployments import deployment, names

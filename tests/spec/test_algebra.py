@@ -6,6 +6,7 @@ from fractions import Fraction
 import pytest
 
 from stirred.errors import StirredError
+from stirred.lab.definitions.multiverses import completed
 from stirred.lab.reproduce.catalogue import items, published
 from stirred.loss.curves.power_curves import GaussianCurve, PowerCurve, pure_power
 from stirred.spec import (
@@ -19,7 +20,6 @@ from stirred.spec import (
     Specification,
     as_approximate,
     change_unit,
-    completed,
     compose,
     flavors,
     may_publish_budget,

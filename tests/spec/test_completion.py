@@ -24,22 +24,16 @@ from finite_oracle import (
 )
 
 from stirred.errors import SpecificationError
-from stirred.spec import (
-    Budget,
-    Domain,
-    Flavor,
-    InputPremetric,
-    Invariant,
-    Multiverse,
+from stirred.lab.definitions.multiverses import (
     coarsens,
     comparable,
     completed,
-    flavors,
     is_complete,
     laplace_scales,
     least_budgets,
     transferred,
 )
+from stirred.spec import Budget, Domain, Flavor, InputPremetric, Invariant, Multiverse, flavors
 from stirred.spec.order.finite_flavors import FiniteFlavor
 from stirred.spec.order.finite_mechanisms import FiniteMechanism, explicit
 from stirred.spec.order.implication import implies_by_table, witness

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
-import re
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import ClassVar
 
@@ -192,7 +192,7 @@ def compared(tree):
     return found
 
 
-OWN = {"spec/kinds", "loss/pair_measures.py"}
+OWN = {"spec/kinds", "loss/worst_pairs.py"}
 """The kinds themselves, and the names by which people ask for a worst pair of plain numbers."""
 
 
@@ -205,8 +205,8 @@ def test_no_module_but_those_of_the_kinds_compares_their_names():
             assert not compared(ast.parse(path.read_text())), f"{name} compares names of output premetrics"
 
 
-def module_of(node):
-    """Modules of ``spec`` that a statement imports."""
+def parts_of_spec(node):
+    """Files and folders of ``spec`` that a statement imports from."""
     if isinstance(node, ast.ImportFrom) and node.module == "stirred.spec":
         return [alias.name for alias in node.names]
     if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("stirred.spec."):
@@ -214,17 +214,13 @@ def module_of(node):
     return []
 
 
-def test_modules_of_spec_import_only_what_stands_above_them():
-    text = (ROOT / "docs" / "architecture.md").read_text().split("## How specifications are reasoned about")[1]
-    block = text.split("test_kinds.py")[1].split("Decisions worth knowing")[0]
-    lines = [line for line in block.splitlines() if line.startswith("    ")]
-    order = [name for line in lines for name in re.findall(r"^    (kinds)/|([a-z_]+)\.py", line.split("  kind.py")[0])]
-    order = [one or other for one, other in order if other != "kind"]
-    folder = SOURCE / "spec"
-    assert set(order) == {path.stem for path in folder.glob("*.py")} - {"__init__"} | {"kinds"}
+def test_the_parts_of_spec_have_an_order_and_none_imports_from_one_that_imports_from_it():
+    folder, imported = SOURCE / "spec", {}
     for path in folder.rglob("*.py"):
-        place = path.relative_to(folder).parts[0].removesuffix(".py")
+        part = path.relative_to(folder).parts[0].removesuffix(".py")
         # Also imports inside functions, which save time: none of them hides a circle.
-        for name in [name for node in ast.walk(ast.parse(path.read_text())) for name in module_of(node)]:
-            if place != "__init__" and name != place:
-                assert order.index(name) < order.index(place), f"{place} imports {name}, which stands below it"
+        names = {name for node in ast.walk(ast.parse(path.read_text())) for name in parts_of_spec(node)}
+        imported.setdefault(part, set()).update(names - {part})
+    assert imported["specification"] >= {"blocks", "facts", "invariant"}
+    del imported["__init__"]
+    tuple(TopologicalSorter(imported).static_order())  # raises CycleError at a circle

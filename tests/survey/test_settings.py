@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from stirred import errors
+from stirred.lab.definitions.multiverses import coarsens, is_complete, laplace_scales
 from stirred.lab.sampling.enumerated import ListedSurvey
-from stirred.spec import Specification, coarsens, is_complete, laplace_scales
+from stirred.spec import Specification
 from stirred.survey.design.amplification import claimable
 from stirred.survey.plan.sensitivity import Estimator, SurveyFacts, Units, sensitivity
 from stirred.survey.plan.settings import LEVELS, SETTINGS, STAGES, TABLE_6_2, Pipeline, printed_amplification, setting

@@ -13,26 +13,23 @@ if TYPE_CHECKING:
     from stirred.invariants.margin_beliefs import Belief, Beliefs, Posterior, believe, posterior
     from stirred.invariants.margins import Margin, fingerprint
     from stirred.invariants.revealing import Alike, Revealed, TwoMargins, alike, reveal
-    from stirred.lab.definitions.invariant_values import Inequality, agree, digest, evaluate, recount
 
 __all__ = [
     "Alike",
     "Belief",
     "Beliefs",
-    "Inequality",
     "Margin",
     "Posterior",
     "Revealed",
     "TwoMargins",
-    "agree",
     "alike",
     "believe",
-    "digest",
-    "evaluate",
     "fingerprint",
     "posterior",
-    "recount",
     "reveal",
 ]
 
-__getattr__, __dir__ = lazy(__name__)
+_MOVED = {
+    "stirred.lab.definitions.invariant_values": "agree digest evaluate recount",
+}
+__getattr__, __dir__ = lazy(__name__, moved=_MOVED)

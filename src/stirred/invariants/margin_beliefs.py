@@ -1,4 +1,4 @@
-"""What an attacker believes who knows the two margins of a stratum and nothing else.
+"""What an attacker believes who knows two published margins and nothing else: in one stratum, and in a file.
 
 Beliefs need a law over the tables that have these margins, and the answer depends on it, so both usual ones are named:
 
@@ -13,10 +13,8 @@ sorted and one from a table of chance, and their agreement is stated (split R-ha
 The chains have a generator of their own, seeded by the hash of a plan. It knows nothing of the generator that releases
 are drawn from, and is repeatable: nothing drawn here may ever reach a release.
 
-What an attacker believes who knows two published margins of a file and nothing else, in a sample of its strata.
-
-Beliefs about one stratum are worked out by :mod:`stirred.invariants.margin_beliefs`. Which strata are looked at
-follows from the hash of a plan and the margins, so whoever holds a release finds the same.
+:func:`posterior` is about one stratum, :func:`believe` about a sample of the strata of a file. Which strata are looked
+at follows from the hash of a plan and the margins, so whoever holds a release finds the same.
 """
 
 from __future__ import annotations

@@ -7,17 +7,6 @@ from typing import TYPE_CHECKING
 from stirred._lazy import lazy
 
 if TYPE_CHECKING:
-    from stirred.lab.definitions.beliefs import Beliefs, GaussianBelief
-    from stirred.lab.definitions.searches import audit, audit_kind
-    from stirred.lab.definitions.two_laws import (
-        Audit,
-        Definition,
-        RatioTest,
-        best_test,
-        level_and_power,
-        level_power,
-        uncertain_power,
-    )
     from stirred.semantics.belief_bounds import (
         AnyPriorBelief,
         PredictiveBelief,
@@ -47,25 +36,17 @@ if TYPE_CHECKING:
 __all__ = [
     "SECTIONS",
     "AnyPriorBelief",
-    "Audit",
-    "Beliefs",
     "Change",
     "Concern",
-    "Definition",
     "Explanation",
     "Exposure",
-    "GaussianBelief",
     "GroupCurve",
     "PredictiveBelief",
     "PureBelief",
-    "RatioTest",
     "Statement",
     "TrueRecordBelief",
     "WorstChange",
     "allowed_power",
-    "audit",
-    "audit_kind",
-    "best_test",
     "change_of_record",
     "changed_group",
     "concerned_change",
@@ -73,8 +54,6 @@ __all__ = [
     "exposure",
     "gaussian_curve",
     "highest_posterior",
-    "level_and_power",
-    "level_power",
     "loss_power",
     "lowest_posterior",
     "overview",
@@ -83,8 +62,14 @@ __all__ = [
     "published_exposures",
     "replaced_record",
     "smallest_change",
-    "uncertain_power",
     "worst_change",
 ]
 
-__getattr__, __dir__ = lazy(__name__)
+_MOVED = {
+    "stirred.lab.definitions.beliefs": "Beliefs GaussianBelief",
+    "stirred.lab.definitions.searches": "audit audit_kind",
+    "stirred.lab.definitions.two_laws": (
+        "Audit Definition RatioTest best_test level_and_power level_power uncertain_power"
+    ),
+}
+__getattr__, __dir__ = lazy(__name__, moved=_MOVED)

@@ -6,7 +6,7 @@ of q becomes at most q e^t / (1 - q + q e^t) where the loss is at most t, and th
 that the same curve bounds (Kifer et al. 2022, theorem 7.4). All of these grow with the budget, so the greatest budget
 is found by halving.
 
-The invariant a reader must know: budgets are rounded down to four digits, and looked at again as they are written.
+Keep in mind: budgets are rounded down to four digits, and looked at again as they are written.
 """
 
 from __future__ import annotations

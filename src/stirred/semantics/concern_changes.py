@@ -1,6 +1,4 @@
-"""What happens to two records that change together, in words.
-
-Which datasets are compared for a concern, and what the queries can lose between them.
+"""Which datasets are compared for a concern, what the queries can lose between them, and how they differ, in words.
 
 One record that changes alone may break an invariant: a person who moves to another state changes the number of persons
 in both. Then the datasets that are compared keep the invariant and lie further apart, and there are many of them. Two

@@ -1,18 +1,15 @@
-"""Bars of concerns: what tests can find out about each attribute and place, with Gaussian noise and with any noise.
-
-Each concern has two bars, and each bar the rho from which its power follows (Kifer et al. 2022, section 8). Names are
-the plain words of the allocation's labels, the concern that is told best stands first.
-
-Keep in mind: where every power is next to 1, or next to a blind guess, bars of powers would all look alike; then the
-bars are the rhos themselves.
-
-Explain a guarantee: sentences, tables and pictures from one specification.
+"""Explain a guarantee: sentences, tables and pictures from one specification.
 
 >>> from stirred.spec import flavors
 >>> explained = explain(flavors.zcdp("person").at("2.63"))
 >>> print(explained.statement("tests.bound").words)
-At false-alarm probabilities of 0.01, 0.05 and 0.1, no test on the release that tells the two datasets apart detects the
-change with probabilities above 0.699, 0.947 and 0.963. A blind guess detects it with 0.01, 0.05 and 0.1.
+At false-alarm probabilities of 0.01, 0.05 and 0.1, no test on the release that tells the two datasets apart detects \
+the change with probabilities above 0.699, 0.947 and 0.963. A blind guess detects it with 0.01, 0.05 and 0.1.
+
+Of concerns there are bars: what tests can find out about each attribute and place, with Gaussian noise and with any
+noise. Each bar has the rho from which its power follows (Kifer et al. 2022, section 8); names are the plain words of
+the allocation's labels, and the concern that is told best stands first. Keep in mind: where every power is next to 1,
+or next to a blind guess, bars of powers would all look alike; then the bars are the rhos themselves.
 """
 
 from __future__ import annotations
@@ -62,7 +59,7 @@ from stirred.semantics.sentences.summary import in_classes, summary
 from stirred.semantics.sentences.templates import SECTIONS, Sources, Statement, of_distributions
 from stirred.semantics.swap_exposure import SwapExposure, SwapPair
 from stirred.semantics.testing import gaussian_curve
-from stirred.spec.exact import display, near, written
+from stirred.spec.exact import display, finite_or_none, near, written
 from stirred.spec.html import table
 from stirred.spec.invariant import plural
 from stirred.spec.known_deployments.allocations import Allocation
@@ -255,7 +252,12 @@ class Explanation:
         """Epsilon at each delta: the one that bounds the odds but for that probability (pbdp), and that of (epsilon,
         delta)-DP. Infinite ones are None."""
         return [
-            {"noise": what, "delta": delta, "bounded": _finite(bounded), "approximate": _finite(approximate)}
+            {
+                "noise": what,
+                "delta": delta,
+                "bounded": finite_or_none(bounded),
+                "approximate": finite_or_none(approximate),
+            }
             for what, delta, bounded, approximate in self.setting.losses()
         ]
 
@@ -539,10 +541,6 @@ def _bounds(lower: Iterable[float], upper: Iterable[float], levels: Iterable[flo
 def _both(row: dict[str, Any]) -> list[str]:
     pairs = zip(row["gaussian"], row["bound"], strict=True)
     return [f"{shown_up(gaussian)} ({shown_up(bound)})" for gaussian, bound in pairs]
-
-
-def _finite(value: float | None) -> float | None:
-    return None if value is None or math.isinf(value) else value
 
 
 def _shown(value: float | None) -> str:

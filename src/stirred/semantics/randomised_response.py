@@ -1,4 +1,4 @@
-"""Randomised response (Warner 1965): how a share is estimated from answers of which each may have been flipped.
+"""Randomised response (Warner 1965): the share behind answers of which each may have been flipped.
 
 Each respondent holds a bit and tells it truly with probability p, else its opposite (U = 1 with probability p, reported
 is whether X = U). A mean answer T then stands for a share of (T + p - 1) / (2 p - 1) of ones.
@@ -7,10 +7,8 @@ Keep in mind: all formulas are the same for p and 1 - p, with 0 and 1 exchanged 
 below 1/2 is as good as above, and only p = 1/2, where answers say nothing, is refused. Estimates are not cut off at 0
 and 1: that would make them biased.
 
-What a set of randomised responses says: the share behind them, and what one answer tells about who gave it.
-
-The answer to ``stirred responses``. Formulas are those of :mod:`stirred.semantics.randomised_response` (Warner 1965;
-slides of Bailie, Gong, Meng and Drechsler 2024).
+:class:`ResponseSummary` is the answer to ``stirred responses``: the share, and what one answer tells about who gave it
+(slides of Bailie, Gong, Meng and Drechsler 2024).
 """
 
 from __future__ import annotations
@@ -27,6 +25,7 @@ from stirred._calls import refuses_wrong_arguments
 from stirred._display import brief
 from stirred._fractions import NOT_A_NUMBER, as_fraction
 from stirred.semantics.sentences.formatting import bullet, columns, up
+from stirred.spec.exact import finite_or_none
 
 
 def epsilon(keep: Any) -> float:
@@ -238,8 +237,8 @@ class ResponseSummary:
             "standard_error": self.standard_error,
             "standard_error_of_coins": self.standard_error_of_coins,
             "largest_standard_error": self.largest_standard_error,
-            "epsilon": _finite(self.epsilon),
-            "likelihood_ratio": _finite(self.likelihood_ratio),
+            "epsilon": finite_or_none(self.epsilon),
+            "likelihood_ratio": finite_or_none(self.likelihood_ratio),
             "posteriors": [
                 {
                     "prior": str(prior),
@@ -266,18 +265,4 @@ def summarise_responses(yes: int, answers: int, keep: Any, priors: Iterable[Any]
     if answers < 1 or not 0 <= yes <= answers:
         raise errors.parameter_out_of_range("yes", yes, "from 0 to the number of answers, which is at least 1")
     estimated_share(Fraction(yes, answers), keep)  # says what is wrong with the probability
-    return ResponseSummary(yes, answers, as_fraction(keep), tuple(_prior(one) for one in priors))
-
-
-def _prior(value: Any) -> Fraction:
-    try:
-        prior = as_fraction(value)
-    except NOT_A_NUMBER:
-        prior = Fraction(-1)
-    if not 0 <= prior <= 1:
-        raise errors.parameter_out_of_range("prior", value, "between 0 and 1")
-    return prior
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None
+    return ResponseSummary(yes, answers, as_fraction(keep), tuple(_share("prior", one) for one in priors))

@@ -26,7 +26,14 @@ from stirred.semantics.explained_numbers import LEVELS, Setting, setting
 from stirred.semantics.pictures.readable import NotDrawn, readable_powers
 from stirred.semantics.pictures.shapes import Picture
 from stirred.semantics.sentences.formatting import WIDTH, guarantees_line
-from stirred.semantics.sentences.summary import TOGETHER, alone, in_classes, of_hundred, power_together, whose
+from stirred.semantics.sentences.summary import (
+    TOGETHER,
+    alone,
+    in_classes,
+    power_together,
+    told_of_hundred,
+    whose,
+)
 from stirred.spec.exact import significant
 from stirred.spec.html import table
 from stirred.spec.invariant import plural
@@ -263,21 +270,21 @@ def _unit(given: Setting) -> str:
 
 def _in_use(given: Setting, level: float) -> str:
     if given.own is not None:
-        return of_hundred(float(given.own.worst.power(level))).shown
+        return told_of_hundred(float(given.own.worst.power(level))).shown
     if given.exact is not None:
-        return of_hundred(given.exact.power(level).upper).shown
-    return f"{of_hundred(float(given.gaussian.power(level))).shown} if Gaussian" if given.gaussian else NOT_KNOWN
+        return told_of_hundred(given.exact.power(level).upper).shown
+    return f"{told_of_hundred(float(given.gaussian.power(level))).shown} if Gaussian" if given.gaussian else NOT_KNOWN
 
 
 def _allowed(given: Setting, level: float) -> str:
-    return NOT_KNOWN if given.curve is None else of_hundred(float(given.curve.power(level))).shown
+    return NOT_KNOWN if given.curve is None else told_of_hundred(float(given.curve.power(level))).shown
 
 
 def _together(given: Setting, count: int) -> str:
     if given.curve is None or given.specification.input_premetric.kind != "records":
         return NOT_KNOWN
     power = power_together(given, count)
-    return of_hundred(alone(given) if power is None else power).shown
+    return told_of_hundred(alone(given) if power is None else power).shown
 
 
 def _belief(given: Setting, prior: float) -> str:

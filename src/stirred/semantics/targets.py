@@ -1,17 +1,13 @@
-"""What people want of a release or a guarantee, as they type it.
+"""Targets that people type, such as a largest error or power, and the parameters that a calibration found for them.
 
 A target, such as ``error of race at tract <= 5`` or ``power at 5% <= 20%``, is one line of plain words with exact
 numbers; ``stirred calibrate`` finds parameters that keep it. Reading one needs no plan: which names there are is looked
 up by the mechanism that the plan is for.
+Every mechanism answers with a :class:`Calibration`: parameters that keep targets, what each target costs, and what else
+changes; ``print`` shows it with the consequence first.
 
-The invariant a reader must know: every target is an upper limit, and numbers in it are fractions (``5%`` is 1/20).
-
-What a calibration found: parameters that keep targets, what each target costs, and what else changes.
-
-Every mechanism gives its answer in this form; ``print`` shows it with the consequence first.
-
-The invariant a reader must know: an answer is only given where the targets were looked at again with the parameters as
-they are written, after rounding.
+Keep in mind: every target is an upper limit, and numbers in it are fractions (``5%`` is 1/20). An answer is only given
+where the targets were looked at again with the parameters as they are written, after rounding.
 """
 
 from __future__ import annotations

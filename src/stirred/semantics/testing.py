@@ -1,21 +1,20 @@
-"""Which two datasets a statement compares: a counterfactual inside one universe, or the statement that there is none.
+"""Which two datasets of one universe a statement compares, and the greatest power of a test between them.
 
-A guarantee bounds how differently two datasets of one universe make the output behave, per unit of their distance. A
-sentence about a person therefore needs two datasets first: what is, and what might have been. Where invariants hold,
-changing one record usually breaks them, and the nearest dataset of the same universe is further away: two records for
-swapping, where values change places.
+*Which two datasets.* A guarantee bounds how differently two datasets of one universe make the output behave, per unit
+of their distance. A sentence about a person therefore needs two datasets first: what is, and what might have been.
+Where invariants hold, changing one record usually breaks them, and the nearest dataset of the same universe is further
+away: two records for swapping, where values change places.
 
-Keep in mind: a :class:`Change` never leaves its universe. Its distance is what every bound of this
-package is computed at; where no other dataset shares the universe its status is ``none``, and nothing is protected.
+Keep in mind: a :class:`Change` never leaves its universe. Its distance is what every bound of this package is computed
+at; where no other dataset shares the universe its status is ``none``, and nothing is protected.
 
-What a test can find out: the greatest power of a test between two datasets of one universe.
+*What a test can find out.* The hypotheses are two datasets; *level* is the probability of a false alarm, *power* that
+of a detection, and for a blind guess the two are equal. A definition alone bounds the power of every test on every
+mechanism that satisfies it (Kifer et al. 2022, section 6; the bounds are attained). What is known of the mechanism
+gives the power itself.
 
-The hypotheses are two datasets; *level* is the probability of a false alarm, *power* that of a detection, and for a
-blind guess the two are equal. A definition alone bounds the power of every test on every mechanism that satisfies it
-(Kifer et al. 2022, section 6; the bounds are attained). What is known of the mechanism gives the power itself.
-
-Keep in mind: a curve belongs to a distance. :func:`allowed_power` asks for it and computes epsilon
-times d or rho times d squared; where the specification has no rule for that distance it refuses.
+Keep in mind: a curve belongs to a distance. :func:`allowed_power` asks for it and computes epsilon times d or rho times
+d squared; where the specification has no rule for that distance it refuses.
 """
 
 from __future__ import annotations

@@ -7,16 +7,6 @@ from typing import TYPE_CHECKING
 from stirred._lazy import lazy
 
 if TYPE_CHECKING:
-    from stirred.lab.definitions.continuous_mechanisms import ContinuousLaw, ContinuousMechanism, LossBounds, NoiseLaw
-    from stirred.lab.definitions.multiverses import (
-        coarsens,
-        comparable,
-        completed,
-        is_complete,
-        laplace_scales,
-        least_budgets,
-        transferred,
-    )
     from stirred.spec import flavors
     from stirred.spec.algebra import (
         Composition,
@@ -41,8 +31,6 @@ __all__ = [
     "Budget",
     "Comparison",
     "Composition",
-    "ContinuousLaw",
-    "ContinuousMechanism",
     "Counterfactual",
     "Domain",
     "Finding",
@@ -51,23 +39,15 @@ __all__ = [
     "InputPremetric",
     "Invariant",
     "Kind",
-    "LossBounds",
     "Multiverse",
-    "NoiseLaw",
     "OutputPremetric",
     "Specification",
     "Step",
     "as_approximate",
     "change_unit",
-    "coarsens",
-    "comparable",
     "compare",
-    "completed",
     "compose",
     "flavors",
-    "is_complete",
-    "laplace_scales",
-    "least_budgets",
     "lint",
     "may_publish_budget",
     "may_publish_invariants",
@@ -75,7 +55,12 @@ __all__ = [
     "post_process",
     "register",
     "retabulate",
-    "transferred",
 ]
 
-__getattr__, __dir__ = lazy(__name__)
+_MOVED = {
+    "stirred.lab.definitions.continuous_mechanisms": "ContinuousLaw ContinuousMechanism LossBounds NoiseLaw",
+    "stirred.lab.definitions.multiverses": (
+        "coarsens comparable completed is_complete laplace_scales least_budgets transferred"
+    ),
+}
+__getattr__, __dir__ = lazy(__name__, moved=_MOVED)

@@ -1,9 +1,9 @@
-"""The first three blocks: which datasets there could have been, which are compared, and how far apart they are.
+"""The five building blocks of a guarantee: domain, multiverse, input premetric, output premetric and budget.
 
-Blocks are frozen and equal when they mean the same: ``words`` are for people and do not count. What is written here can
-also be written in JSON; distances and universes that no formula gives are listed in full (finite domains only).
-
-The fourth and fifth blocks: how different two laws of the output are, and how much difference is allowed.
+Which datasets there could have been, which are compared, and how far apart they are; then how different two laws of the
+output are, and how much difference is allowed. Blocks are frozen and equal when they mean the same: ``words`` are for
+people and do not count. What is written here can also be written in JSON; distances and universes that no formula gives
+are listed in full (finite domains only).
 
 An output premetric is a *kind* (:mod:`stirred.spec.kinds`), which knows how it behaves: whether it is a metric (then
 distances add up along paths), whether processing the output can raise it, how it composes and converts. What is not

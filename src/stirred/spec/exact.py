@@ -196,12 +196,26 @@ def display_down(bound: Fraction | float, decimals: int = 2) -> str:
     return _displayed(bound, decimals, math.floor)
 
 
+def cases_in_100(probability: float) -> int:
+    """A probability as a number of cases in 100, rounded up to whole ones.
+
+    >>> cases_in_100(0.79201), cases_in_100(0.05), cases_in_100(1.0)
+    (80, 5, 100)
+    """
+    return min(100, math.ceil(100 * probability - 1e-7))
+
+
 def _displayed(value: Fraction | float, decimals: int, rounding: Any) -> str:
     if value in (math.inf, -math.inf):
         return "infinite"
     # A float by the shortest decimal that names it: scaling in binary would turn an exact 1.1 into 1.11.
     number = Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
     return f"{Decimal(rounding(number * 10**decimals)).scaleb(-decimals):.{decimals}f}"
+
+
+def finite_or_none(value: float | None) -> float | None:
+    """A number as JSON holds it where an infinite one is null."""
+    return None if value is None or math.isinf(value) else value
 
 
 def without_infinities(value: Any) -> Any:

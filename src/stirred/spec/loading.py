@@ -15,7 +15,7 @@ from stirred.loss.curves.power_curves import GaussianCurve
 from stirred.spec import flavors
 from stirred.spec.exact import DECIMAL_COMMA, exact
 from stirred.spec.known_deployments import names
-from stirred.spec.specification import Flavor, Specification, from_fields, from_json
+from stirred.spec.specification import Flavor, Specification, from_fields
 
 FILE = "specification.json"
 """The specification in a release folder."""
@@ -122,7 +122,7 @@ def _from_json(path: Path) -> Specification:
         raise errors.not_a_specification(f"there is no readable {path}") from None
     if isinstance(fields, dict) and "stirred_certificate" in fields and isinstance(fields.get("specification"), dict):
         return from_fields(fields["specification"])
-    return from_json(text)
+    return Specification.from_json(text)
 
 
 def _typed(text: str) -> Specification:

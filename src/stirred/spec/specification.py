@@ -1,17 +1,13 @@
-"""A specification: the five building blocks of one guarantee (Definitions 2.4.1-2.4.5).
+"""A specification: the five building blocks of one guarantee (Definitions 2.4.1-2.4.5), also as JSON.
 
 A mechanism T satisfies (X, D, d_X, D_Pr, eps) if D_Pr(P_x, P_x') <= eps d_X(x, x') for all datasets x, x' that lie
 together in one universe of the multiverse D. A *flavor* is the first four blocks. The number is meaningless without
 them, so they are kept together. ``findings`` are what lint says about the guarantee; they are printed with it.
 
-What a guarantee does not protect: published exactly, or only assumed known or held fixed in the comparison.
-
-Both are the same to the mathematics: datasets that differ in them are not compared, and publishing them would cost
-nothing (Propositions 2.4.11 and A.3.3). They are not the same to a reader: a count that was published is known to
-everybody, one that only limits which datasets are compared need not be. Keep in mind: what is not known to be published
-is in the second class.
-
-Specifications as JSON: a version, the five blocks, and a published schema that says what each field may be.
+What a guarantee holds fixed is published exactly, or only assumed known (:func:`held`). Both are the same to the
+mathematics: datasets that differ in it are not compared, and publishing it would cost nothing (Propositions 2.4.11 and
+A.3.3). They are not the same to a reader: a count that was published is known to everybody, one that only limits which
+datasets are compared need not be. Keep in mind: what is not known to be published is in the second class.
 """
 
 from __future__ import annotations
@@ -38,10 +34,8 @@ from stirred.spec.invariant import Invariant, merged, missing
 
 NOT_FOR_RELEASE = "not for release: drawn from a seeded source, which can be repeated"
 
-# Methods of a specification whose code stands in modules above this one. The one place where spec reaches upwards.
 _implies = function_later("stirred.spec.order.implication", "implies")
-_to_json = function_later("stirred.spec.specification", "to_json")
-_from_json = function_later("stirred.spec.specification", "from_json")
+"""The one place where this module reaches upwards: the order of specifications is built on them."""
 
 Fact = str | int | bool
 BLOCKS = ("domain", "multiverse", "input_premetric", "output_premetric", "budget")
@@ -200,12 +194,21 @@ class Specification:
 
     def to_json(self) -> str:
         """The specification as JSON text; :meth:`from_json` reads it back."""
-        return _to_json(self)  # type: ignore[no-any-return]
+        fields = {KEY: FORMAT_VERSION} | _adapter().dump_python(self, mode="json")
+        if not self.input_premetric.stays_in:
+            del fields["input_premetric"]["stays_in"]  # version 0.1 does not know the field
+        return json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Specification:
-        """Read a specification from JSON text; refuse a text that is none."""
-        return _from_json(text)  # type: ignore[no-any-return]
+        """Read a specification from JSON text, or say what is wrong with it."""
+        try:
+            fields = _bounded_reading.parse_json(text)
+        except _bounded_reading.Unacceptable as problem:
+            raise errors.not_a_specification(str(problem)) from None
+        if not isinstance(fields, dict) or KEY not in fields:
+            raise errors.not_a_specification(f"the field '{KEY}' with the format version is missing")
+        return from_fields(fields)
 
     def blocks(self) -> list[tuple[str, str]]:
         """The five blocks in words, in order."""
@@ -398,25 +401,6 @@ for _class in (Domain, Invariant, Multiverse, InputPremetric, OutputPremetric, B
 @cache
 def _adapter() -> TypeAdapter[Specification]:
     return TypeAdapter(Specification)
-
-
-def to_json(specification: Specification) -> str:
-    """The text of a specification; :func:`from_json` gives it back."""
-    fields = {KEY: FORMAT_VERSION} | _adapter().dump_python(specification, mode="json")
-    if not specification.input_premetric.stays_in:
-        del fields["input_premetric"]["stays_in"]  # version 0.1 does not know the field
-    return json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
-
-
-def from_json(text: str | bytes) -> Specification:
-    """Read a specification, or say what is wrong with it."""
-    try:
-        fields = _bounded_reading.parse_json(text)
-    except _bounded_reading.Unacceptable as problem:
-        raise errors.not_a_specification(str(problem)) from None
-    if not isinstance(fields, dict) or KEY not in fields:
-        raise errors.not_a_specification(f"the field '{KEY}' with the format version is missing")
-    return from_fields(fields)
 
 
 def from_fields(fields: dict[str, Any]) -> Specification:

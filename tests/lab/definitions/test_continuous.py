@@ -11,21 +11,10 @@ import pytest
 from scipy import integrate, optimize, stats
 
 from stirred.errors import StirredError
-from stirred.lab.definitions.continuous_mechanisms import divergence_bounds
+from stirred.lab.definitions.continuous_mechanisms import ContinuousMechanism, NoiseLaw, divergence_bounds
+from stirred.lab.definitions.multiverses import laplace_scales
 from stirred.limits import Density, density_distances
-from stirred.spec import (
-    Budget,
-    ContinuousMechanism,
-    Domain,
-    FiniteMechanism,
-    Flavor,
-    InputPremetric,
-    Multiverse,
-    NoiseLaw,
-    OutputPremetric,
-    laplace_scales,
-    lint,
-)
+from stirred.spec import Budget, Domain, FiniteMechanism, Flavor, InputPremetric, Multiverse, OutputPremetric, lint
 from stirred.spec.order.finite_mechanisms import comparability, divergence
 
 PURE = OutputPremetric("multiplicative")

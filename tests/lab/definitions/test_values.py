@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from repeats import some_or
 from stirred.errors import StirredError
-from stirred.invariants import Inequality, Margin, agree, digest, evaluate, recount
+from stirred.lab.definitions.invariant_values import agree, digest, evaluate, recount
 from stirred.spec import Invariant
 from stirred.tables import Table, open_input
 from stirred.tables.reading.table_reader import read_table
@@ -126,19 +126,6 @@ def test_an_invariant_of_a_column_that_is_not_there_is_refused_by_name():
         evaluate(Invariant("household", by=("age",)), table([("b1", "1", "own")]))
     with pytest.raises(StirredError, match="Cannot evaluate the invariant 'the mean age'"):
         evaluate(Invariant(name="the mean age"), table([("b1", "1", "own")]))
-
-
-def test_an_inequality_between_tables_counts_the_cells_that_break_it():
-    facilities = table([("b1",), ("b1",), ("b2",)], ("block",), "facilities")
-    persons = table([("b1",), ("b2",), ("b2",), ("b3",)], ("block",), "persons")
-    rule = Inequality(Margin("facilities", ("block",)), Margin("persons", ("block",)))
-    assert rule.broken(facilities, persons) == 1
-    assert rule.broken(persons, persons) == 0
-    total = Inequality(Margin("persons", ()), Margin("facilities", ()))
-    assert total.broken(persons, facilities) == 1
-    assert "is at most that of persons in each block" in str(rule.statement())
-    with pytest.raises(StirredError, match="same columns"):
-        Inequality(Margin("a", ("x",)), Margin("b", ()))
 
 
 @given(records)

@@ -9,21 +9,19 @@ what the attacker would think of her if he knew everyone else. The *posterior-to
 is what using her record adds to what is learnt from everyone else (Kifer et al. 2022, section 7.2). The ratio of
 posterior to prior is another thing: it also counts what the others tell about her.
 
-Keep in mind: the chance of a large ratio is taken under one of two laws of the output, and the
-theorems in :mod:`stirred.semantics.belief_bounds` are each about one of them. *predictive*: the prior is correct, a
-dataset is drawn from it, and nothing else is given. *record*: the prior is correct and the target's record truly is r.
-The first averages over who the target may be; it says nothing about the person whose record is r.
+Keep in mind: the chance of a large ratio is taken under one of two laws of the output, and the theorems in
+:mod:`stirred.semantics.belief_bounds` are each about one of them. *predictive*: the prior is correct, a dataset is
+drawn from it, and nothing else is given. *record*: the prior is correct and the target's record truly is r. The first
+averages over who the target may be; it says nothing about the person whose record is r.
 
-From prior to posterior: what differential privacy bounds when the attacker holds records to be dependent.
+*From prior to posterior*, where the attacker holds records to be dependent. Epsilon-DP bounds by e^epsilon what one
+record tells. What is learnt about a person is not only told by her own record: if the attacker believes that others
+resemble her, each of their records tells of her too, and the ratio of posterior to prior can reach e^(n epsilon) for n
+records. It stays within e^(+-c epsilon) if her record and c - 1 others are, in the attacker's eyes, independent of
+everyone else (Bailie, Gong, Meng and Drechsler 2024, slides, corrected: see :func:`markov_boundary`).
 
-Epsilon-DP bounds by e^epsilon what one record tells. What is learnt about a person is not only told by her own record:
-if the attacker believes that others resemble her, each of their records tells of her too, and the ratio of posterior to
-prior can reach e^(n epsilon) for n records. It stays within e^(+-c epsilon) if her record and c - 1 others are, in the
-attacker's eyes, independent of everyone else (Bailie, Gong, Meng and Drechsler 2024, slides, corrected: see
-:func:`markov_boundary`).
-
-Keep in mind: the ratio here is that of posterior to *prior*. The posterior-to-posterior ratio of
-:mod:`stirred.lab.definitions.beliefs` keeps within e^(+-epsilon) under every dependence.
+Keep in mind: that is the ratio of posterior to *prior*. The posterior-to-posterior ratio keeps within e^(+-epsilon)
+under every dependence.
 """
 
 from __future__ import annotations

@@ -6,8 +6,8 @@ outputs. These rules fix the losses beforehand. A *filter* allows the losses the
 long as every run stops before the sum of what was spent passes the limit, the whole satisfies the limit. That holds
 for pure DP (Rogers, Roth, Ullman and Vadhan 2016) and for zCDP (Feldman and Zrnic 2021), without any loss over the sum.
 
-Keep in mind: sums are exact. A float means its shortest decimal (0.1 is 1/10), so that a limit of 1
-is spent after ten times 0.1, and not before.
+Keep in mind: sums are exact. A float means its shortest decimal (0.1 is 1/10), so that a limit of 1 is spent after ten
+times 0.1, and not before.
 """
 
 from __future__ import annotations

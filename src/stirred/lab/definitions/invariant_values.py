@@ -7,12 +7,11 @@ count only whether it reaches its threshold (Equation 2.6), so its value is the 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from stirred import errors
-from stirred.invariants.margins import Margin, fingerprint
+from stirred.invariants.margins import fingerprint
 from stirred.spec import Invariant
 from stirred.tables import Column, Table
 from stirred.tables.groups import Cells, cells
@@ -74,42 +73,3 @@ def recount(invariants: Iterable[Invariant], tables: Mapping[str, Table]) -> dic
         shown = table is not None and wanted <= set(table.columns)
         found[invariant] = digest(invariant, table) if shown and table is not None else None
     return found
-
-
-@dataclass(frozen=True)
-class Inequality:
-    """One count is at most another in every cell, as facilities are at most the persons who live in them.
-
-    Both margins have the same columns. Where the data always satisfy it, it is a rule of the domain and costs nothing;
-    where it is only kept as it was found, it is an invariant.
-    """
-
-    smaller: Margin
-    larger: Margin
-
-    def __post_init__(self) -> None:
-        if self.smaller.columns != self.larger.columns:
-            raise errors.bad_block("An inequality", "compares counts by the same columns")
-
-    def words(self) -> str:
-        """The inequality in words."""
-        by = " and ".join(self.smaller.columns)
-        where = f" in each {by}" if by else ""
-        return f"the number of rows of {self.smaller.table} is at most that of {self.larger.table}{where}"
-
-    def statement(self) -> Invariant:
-        """The inequality as an invariant: whether it holds, cell by cell."""
-        return Invariant(name=f"whether {self.words()}")
-
-    def broken(self, smaller: Table, larger: Table) -> int:
-        """The number of cells in which it does not hold."""
-        bound = _by_text(larger, self.larger.count(larger))
-        found = _by_text(smaller, self.smaller.count(smaller))
-        return sum(count > bound.get(cell, 0) for cell, count in found.items())
-
-
-def _by_text(table: Table, counted: Cells) -> dict[tuple[str | None, ...], int]:
-    texts = [table[name].texts() for name in counted.names]
-    keys = [[text[code] for code in codes] for text, codes in zip(texts, counted.codes, strict=True)]
-    cells_as_text = zip(*keys, strict=True) if keys else [()] * len(counted)
-    return dict(zip(cells_as_text, counted.counts.tolist(), strict=True))

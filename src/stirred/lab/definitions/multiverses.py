@@ -1,14 +1,14 @@
-"""The same specification written with other blocks, over listed datasets (Appendix A.3, Proposition A.4.2).
+"""Other blocks for the same guarantee, and coarser or complete multiverses, over listed datasets.
 
-Each function returns a specification that exactly the same mechanisms satisfy. Universes can be written into the
-premetric and distances into universes; what a premetric never compares is an invariant, declared or not.
+*Translations* (Appendix A.3, Proposition A.4.2). Each returns a specification that exactly the same mechanisms satisfy.
+Universes can be written into the premetric and distances into universes; what a premetric never compares is an
+invariant, declared or not.
 
 The second half of Proposition A.4.2, universes of all pairs {x, x'} with x' in [x], is not here: it constrains pairs
 that no universe held together, and is false as printed. :func:`as_pairs` has the pairs that may be taken.
 
-Coarser and complete multiverses, and how a budget carries over between them (Definitions 6.2.6 to 6.2.10).
-
-A multiverse *coarsens* another if each universe of the other lies in one of its own: it compares more, and is the
+*Coarser and complete multiverses*, and how a budget carries over between them (Definitions 6.2.6 to 6.2.10). A
+multiverse *coarsens* another if each universe of the other lies in one of its own: it compares more, and is the
 stronger condition (Lemma 6.2.7). It is *complete* if all datasets of a universe are at finite distances. Datasets that
 are infinitely far apart are never compared, so that every universe D may be cut into the parts D n [x], where [x] are
 the datasets at a finite distance from x: the *completion*, which the same mechanisms satisfy (Lemma 6.2.11). It says

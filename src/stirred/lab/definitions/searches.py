@@ -6,8 +6,7 @@ premetric are compared with what they declare. Cases are tried in a fixed order:
 probabilities, those that the parameters suggest, the edge where mechanisms just hold, then evenly spread ones; what
 breaks is made simple.
 
-Keep in mind: a counterexample carries all that is needed to check it by hand, and an audit without
-one is no proof.
+Keep in mind: a counterexample carries all that is needed to check it by hand, and an audit without one is no proof.
 """
 
 from __future__ import annotations

@@ -1,22 +1,20 @@
-"""The most powerful test between two finite laws, with its ties, and tests by an attacker who is uncertain about the
-rest of the data.
+"""Two finite laws: the most powerful test between them, and definitions of privacy as questions about them.
 
-The test of Neyman and Pearson looks at the log likelihood ratio T = ln P/Q of the output, P the law under the null
-hypothesis: it rejects below a threshold, never above it, and with some probability on it (Kifer et al. 2022, section
-4). Only with that coin can it have every false-alarm probability.
+*Tests.* The test of Neyman and Pearson looks at the log likelihood ratio T = ln P/Q of the output, P the law under the
+null hypothesis: it rejects below a threshold, never above it, and with some probability on it (Kifer et al. 2022,
+section 4). Only with that coin can it have every false-alarm probability.
 
-Keep in mind: laws given as fractions make fractions. Ties are then exact; with floats, outputs
-whose ratios differ by rounding alone may be taken for different.
+Keep in mind: laws given as fractions make fractions. Ties are then exact; with floats, outputs whose ratios differ by
+rounding alone may be taken for different.
 
-Definitions of privacy at fixed parameters, as questions about two finite laws, and what an audit of one says.
+*Definitions at fixed parameters.* A definition is whatever somebody proposes to ask of the laws P and Q that a
+mechanism's output has on two neighbouring datasets: a predicate, or a number with a budget. Those of Kifer et al.
+(2022) are here as constructors. The searches for mechanisms that break a proposal are in
+:mod:`stirred.lab.definitions.searches`.
 
-A definition is whatever somebody proposes to ask of the laws P and Q that a mechanism's output has on two neighbouring
-datasets: a predicate, or a number with a budget. Those of Kifer et al. (2022) are here as constructors. The searches
-for mechanisms that break a proposal are in :mod:`stirred.lab.definitions.searches`.
-
-Keep in mind: rounding is never taken for a violation. Laws *break* a definition only if they fail
-it and still fail it after being brought nearer to each other by a part of ``tolerance``; in a definition that may be
-mixed and processed freely that step can only help them.
+Keep in mind: rounding is never taken for a violation. Laws *break* a definition only if they fail it and still fail it
+after being brought nearer to each other by a part of ``tolerance``; in a definition that may be mixed and processed
+freely that step can only help them.
 """
 
 from __future__ import annotations

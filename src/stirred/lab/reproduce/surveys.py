@@ -19,6 +19,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from stirred.lab.definitions.beliefs import Beliefs
+from stirred.lab.definitions.multiverses import coarsens, completed, is_complete, laplace_scales, transferred
 from stirred.lab.reproduce.catalogue import Forms, computation
 from stirred.lab.sampling.enumerated import SampledMechanism, Vanishing, knows_the_sample, vanishing
 from stirred.limits import (
@@ -30,7 +32,6 @@ from stirred.limits import (
     privacy_loss,
 )
 from stirred.releases.context import PARAMETERS
-from stirred.semantics import Beliefs
 from stirred.semantics.pictures.shapes import Line, Picture
 from stirred.spec import (
     Budget,
@@ -41,13 +42,8 @@ from stirred.spec import (
     Multiverse,
     OutputPremetric,
     Specification,
-    coarsens,
-    completed,
     compose,
     flavors,
-    is_complete,
-    laplace_scales,
-    transferred,
 )
 from stirred.spec.order.finite_mechanisms import (
     FiniteMechanism as FiniteMechanism_of_finite_mechanisms,

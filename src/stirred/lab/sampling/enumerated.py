@@ -20,7 +20,7 @@ loss. For a unit that she *knows* to be in the sample (the nosy neighbour, who s
 the sample as such, whoever it is (the journalist), it lies within e^+-epsilon only, the loss on the sample (section
 6.5.1). The bounds are approached as the prior probability of the value vanishes, not attained as printed.
 
-All are :class:`stirred.semantics.Beliefs` on a small frame, by enumeration; ``ratio`` is equation 6.2.
+All are :class:`stirred.lab.definitions.beliefs.Beliefs` on a small frame, by enumeration; ``ratio`` is equation 6.2.
 """
 
 from __future__ import annotations
@@ -41,19 +41,10 @@ from stirred import errors
 from stirred._calls import refuses_wrong_arguments
 from stirred._display import brief
 from stirred.lab.definitions.beliefs import Beliefs, checked_prior, checked_target
+from stirred.lab.definitions.multiverses import coarsens, completed
 from stirred.loss.argument_checks import Number
 from stirred.loss.worst_pairs import worst_pair
-from stirred.spec import (
-    Answer,
-    Domain,
-    Flavor,
-    InputPremetric,
-    Multiverse,
-    OutputPremetric,
-    Specification,
-    coarsens,
-    completed,
-)
+from stirred.spec import Answer, Domain, Flavor, InputPremetric, Multiverse, OutputPremetric, Specification
 from stirred.spec.order.finite_mechanisms import FiniteMechanism
 from stirred.survey.design.selections import Neighbours, Sample, Samples, checked_samples
 from stirred.survey.plan.settings import LEVELS, Setting

@@ -1,12 +1,11 @@
-"""How a budget was divided: rho for each geographic level and query, exact, from the data files of
-``stirred/deployments``.
+"""How a budget was divided: rho for each geographic level and query, exact, as the data files of deployments have it.
 
 A part of the budget (persons, housing units) is divided among levels, and a level's share among its queries; rho of a
 query at a level is the product (Kifer et al. 2022, section 8.1). What one block's releases cost is the sum over all
 levels, one unit of each, so that levels add up along one path of the spine.
 
-Keep in mind: shares are fractions that add up to exactly one, checked when read. Budgets come
-*rounded*, as printed, or as the noise was drawn; the two differ in both directions, so the caller always says which.
+Keep in mind: shares are fractions that add up to exactly one, checked when read. Budgets come *rounded*, as printed, or
+as the noise was drawn; the two differ in both directions, so the caller always says which.
 """
 
 from __future__ import annotations

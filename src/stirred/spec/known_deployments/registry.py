@@ -1,9 +1,7 @@
-"""The format of a record of the public deployments registry: its sections, its fields, and what each may hold.
+"""To and from the public registry of deployments: its YAML records, and our specifications.
 
-The registry publishes a JSON schema; this is the same in a table of our own, so that a record can be read, checked and
-written without that file. Order here is the order of the fields in what is written.
-
-To and from the public registry of deployments: its YAML records, and our specifications.
+The registry publishes a JSON schema for its records; :data:`FIELDS` is the same in a table of our own, so that a record
+can be read, checked and written without that file, in the order of its fields.
 
 A record is prose with a few fields that can be computed with; a specification is the reverse. Reading keeps the record
 whole and takes from it only what it says: a unit or a neighbour relation in words that are not understood stays a name

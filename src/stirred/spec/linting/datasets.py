@@ -1,7 +1,5 @@
-"""Lint rules about the domain and the multiverse: which datasets there could have been, and which are compared.
-
-Lint rules about the input premetric: who is protected, and against which changes.
-"""
+"""Lint rules about domain, multiverse and input premetric: which datasets there could have been, which are compared,
+and who is protected against which changes."""
 
 from __future__ import annotations
 

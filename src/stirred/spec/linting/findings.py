@@ -15,7 +15,7 @@ from stirred.spec.specification import Finding, Specification
 
 __all__ = ["Rule", "lint", "rules", "table"]
 
-MODULES = (datasets, datasets, standards, standards, making, making)
+MODULES = (datasets, standards, making)
 """Where the rules are; each registers its own when it is imported."""
 
 

@@ -1,11 +1,9 @@
-"""Lint rules about how a mechanism was made, what its budget covers, and what it is compared with.
+"""Lint rules about how a mechanism was made, what its budget covers, what it is compared with; and about swapping.
 
-Lint rules about swapping (Algorithm 3.2.1 and Theorem 3.2.4), from the facts that a swap states.
-
-With b the size of the largest stratum that holds two different records and o = p/(1-p) the odds of the swap rate,
-epsilon = max(ln(b+1) - ln o, ln o). It is smallest, ln(b+1)/2, where o squared is b+1. With rates by rule epsilon is
-the largest over rates, each with the largest stratum in which it occurs: the facts name the rate and stratum that
-decide.
+Those about swapping (Algorithm 3.2.1 and Theorem 3.2.4) go by the facts that a swap states. With b the size of the
+largest stratum that holds two different records and o = p/(1-p) the odds of the swap rate, epsilon = max(ln(b+1) - ln
+o, ln o). It is smallest, ln(b+1)/2, where o squared is b+1. With rates by rule epsilon is the largest over rates, each
+with the largest stratum in which it occurs: the facts name the rate and stratum that decide.
 """
 
 from __future__ import annotations

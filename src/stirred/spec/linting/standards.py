@@ -1,7 +1,4 @@
-"""Lint rules about the output premetric: the standard by which laws of the output are compared.
-
-Lint rules about the budget.
-"""
+"""Lint rules about the output premetric (the standard by which laws of the output are compared) and the budget."""
 
 from __future__ import annotations
 

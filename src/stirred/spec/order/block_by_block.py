@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
 import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -18,6 +17,7 @@ from stirred._calls import refuses_wrong_arguments
 from stirred._display import brief
 from stirred.loss import PowerCurve, pure_power
 from stirred.spec import html
+from stirred.spec.exact import cases_in_100
 from stirred.spec.invariant import missing
 from stirred.spec.order.conversions import Brought, bring
 from stirred.spec.order.implication import convertible
@@ -175,17 +175,14 @@ def _notes(specifications: Sequence[Specification]) -> list[str]:
             notes.append(f"{name}: {one.nearest_words()}.")
         exchanged = as_trade_off(one)
         if exchanged is not None and isinstance(exchanged.budget.value, PowerCurve):
-            most = _of_hundred(exchanged.budget.value)
+            most = cases_in_100(float(exchanged.budget.value.power(0.05)))
+            allowed = cases_in_100(float(pure_power(2 * float(one.budget.number)).power(0.05)))
             notes.append(
                 f"{name}: by its own trade-off function at most {most} of 100 exchanged pairs would be "
                 "noticed, at 5 false alarms in 100, whichever sizes strata have up to the largest; epsilon alone "
-                f"allows {_of_hundred(pure_power(2 * float(one.budget.number)))}."
+                f"allows {allowed}."
             )
     return notes
-
-
-def _of_hundred(curve: PowerCurve) -> int:
-    return min(100, math.ceil(100 * float(curve.power(0.05)) - 1e-7))
 
 
 def _text_table(found: Comparison) -> str:

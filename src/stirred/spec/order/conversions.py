@@ -1,8 +1,9 @@
-"""From one input premetric to another (Proposition 2.4.15, Appendix A.4).
+"""From one input premetric to another, and from one output premetric to another, with the budget that follows.
 
-If l d <= d' between all datasets that are compared, a guarantee under d is one under d' with its constant divided by l;
-rho, the square of the constant, by l squared. The rules here give the largest l that is known for distances that
-count records: bounded or not, ordered or not, neighbours or paths, and units within units.
+*Input* (Proposition 2.4.15, Appendix A.4). If l d <= d' between all datasets that are compared, a guarantee under d is
+one under d' with its constant divided by l; rho, the square of the constant, by l squared. The rules here give the
+largest l that is known for distances that count records: bounded or not, ordered or not, neighbours or paths, and units
+within units.
 
 Of units within units (persons in households) nothing holds unless it is said what changes. Here a file is one list of
 persons, each with its household, and a household's record is all its persons:
@@ -13,11 +14,9 @@ persons, each with its household, and a household's record is all its persons:
   h2 = {f, f}), and may leave one empty, so that the number of households changes;
 * added or removed: d^household <= 2 d^person, for a household that loses a person is one removed and another added.
 
-From one output premetric to another: which bounds follow from which, and by what formula.
-
-Every rule is licensed by a bound that holds for all laws P, Q, and is declared by one of the two kinds that it is about
-(:attr:`stirred.spec.kinds.Kind.rules`). Rules whose bound is not linear in the distance apply where only neighbours are
-compared, or where no two datasets are closer than one. The numbers come from :mod:`stirred.loss`.
+*Output*. Every rule is licensed by a bound that holds for all laws P, Q, and is declared by one of the two kinds that
+it is about (:attr:`stirred.spec.kinds.Kind.rules`). Rules whose bound is not linear in the distance apply where only
+neighbours are compared, or where no two datasets are closer than one. The numbers come from :mod:`stirred.loss`.
 """
 
 from __future__ import annotations

@@ -4,11 +4,9 @@ On such a domain every question about a flavor is decided by enumeration. Two da
 (Definition A.1.1) if some universe holds both and one of their two distances is finite; the connected components of
 that graph, [x], are what a deterministic release may depend on (Proposition A.2.1).
 
-What a specification over listed datasets allows each pair of them: its bounds, their closure, and its cuts.
-
-The universes, distances and budgets of such a specification come to one number for each ordered pair: the smallest
-budget times distance over the universes that hold both (Propositions A.3.1 and A.3.2). For rho the number is rho d^2,
-the square of what D_NoR may be, so that it stays exact. A pair that is missing is not constrained.
+The universes, distances and budgets of a specification over listed datasets come to one number for each ordered pair:
+the smallest budget times distance over the universes that hold both (Propositions A.3.1 and A.3.2). For rho the number
+is rho d^2, the square of what D_NoR may be, so that it stays exact. A pair that is missing is not constrained.
 """
 
 from __future__ import annotations

@@ -1,14 +1,12 @@
-"""Losses and budgets that are curves, on a finite domain: trade-off functions and profiles of epsilon (section 2.4.6).
-
-How a curve is computed for the rows of a mechanism, and compared with a budget, is known to its kind.
-
-Mechanisms over finitely many datasets and outputs: their loss under a flavor, and whether they satisfy one.
+"""Mechanisms over finitely many datasets and outputs: their loss under a flavor, and whether they satisfy one.
 
 A finite mechanism is a matrix of probabilities, one row P_x for each named dataset x. Its *loss* in a universe is the
 smallest budget that it satisfies there: the largest D_Pr(P_x, P_x') / d_X(x, x') over ordered pairs (Definition 2.4.9).
 Pairs at an infinite distance are never constrained, whatever the budget (Remark 2.4.6); a pair at distance 0 with
 different laws makes the loss infinite. Nothing is estimated, but numbers are floats: a divergence that exceeds a bound
-by a part of 1e-12 counts as within it, and laws whose probabilities all agree to a part of 1e-12 count as equal.
+by a part of 1e-12 counts as within it, and laws whose probabilities all agree to a part of 1e-12 count as equal. Where
+losses and budgets are curves, trade-off functions and profiles of epsilon (section 2.4.6), the kind of output premetric
+knows how a curve is computed for the rows of a mechanism, and compared with a budget.
 """
 
 from __future__ import annotations

@@ -1,16 +1,14 @@
-"""Which of two specifications over the same listed datasets is stronger: decided pair by pair, with a witness.
-
-Each specification comes to a bound for every pair (:mod:`stirred.spec.order.finite_flavors`). If the output premetric
-is a metric, bounds add up along paths, and A implies B exactly if A's shortest paths are at most B's bounds: the law of
-the output can be made to move along f(x) = min(distance from x0, cap) at the full speed that A allows. For other output
-premetrics a direct comparison says yes, and a mechanism with two laws, one on each side of a cut, says no; between them
-the answer is unknown.
-
-Which specification is stronger: A implies B if every mechanism that satisfies A satisfies B.
+"""Which specification is stronger: A implies B if every mechanism that satisfies A satisfies B.
 
 The answer is *yes* with a chain of steps, each weakening A towards B by a proposition; *no* with a mechanism that
 satisfies A and not B; or *unknown*. Blocks are taken in the order domain, multiverse, then input and output premetric
 in both orders, then budget. A step that no proposition licenses ends the chain: nothing is guessed.
+
+Over the same listed datasets it is decided pair by pair. Each specification comes to a bound for every pair
+(:mod:`stirred.spec.order.finite_flavors`). If the output premetric is a metric, bounds add up along paths, and A
+implies B exactly if A's shortest paths are at most B's bounds: the law of the output can be made to move along f(x) =
+min(distance from x0, cap) at the full speed that A allows. For other output premetrics a direct comparison says yes,
+and a mechanism with two laws, one on each side of a cut, says no; between them the answer is unknown.
 """
 
 from __future__ import annotations
