@@ -23,7 +23,7 @@ from stirred.loss import (
     power_curve,
     zcdp_to_approximate,
 )
-from stirred.loss.distributions import composition as composing
+from stirred.loss.distributions import composition
 from stirred.loss.distributions import laws as lawful
 from stirred.loss.distributions.composition import compose
 from stirred.loss.distributions.lattice_sums import transform_error
@@ -178,7 +178,7 @@ def test_one_gaussian_is_that_of_balle_and_wang(mu):
 
 @pytest.mark.parametrize(("count", "width"), [(2, 1e-5), (30, 1e-5), (1000, 1e-5)])
 def test_gaussians_composed_by_transforms_are_the_gaussian(count, width, monkeypatch):
-    monkeypatch.setattr(composing, "_grouped", lambda parts: parts)
+    monkeypatch.setattr(composition, "_grouped", lambda parts: parts)
     composed = compose([(gaussian(Fraction(7)), count)])
     mu = math.sqrt(count / 7)
     for delta in (1e-2, 1e-10, 1e-25):

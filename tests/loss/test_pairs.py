@@ -25,7 +25,7 @@ from stirred.loss import (
     worst_pairs,
     worst_power_curve,
 )
-from stirred.loss.renyi_orders import GRID, all_renyi, bound_normalised_renyi
+from stirred.loss.renyi_orders import BOUND_ORDERS, all_renyi, bound_normalised_renyi
 
 MEASURES = [
     ("multiplicative", None),
@@ -271,7 +271,7 @@ def test_bounds_hold_for_a_supremum_beyond_the_orders_looked_at(as_if_many):
     rows = np.array([[1e-8, 1 - 1e-8], [2e-8, 1 - 2e-8], [3e-8, 1 - 3e-8]])
     exact = normalised_renyi(rows[0], rows[1])
     order = max(range(2, 400), key=lambda a: max(renyi(rows[0], rows[1], a), renyi(rows[1], rows[0], a)) / a)
-    assert order - 1 > GRID[-1]
+    assert order - 1 > BOUND_ORDERS[-1]
     largest = np.array([multiplicative(rows[0], rows[1])])
     lower, upper = bound_normalised_renyi(rows, np.log(rows), np.array([0]), np.array([1]), largest)
     assert lower[0] <= exact <= upper[0]

@@ -26,8 +26,7 @@ from stirred._calls import refuses_wrong_arguments
 from stirred._display import brief
 from stirred.limits.distances import count, measure
 from stirred.limits.graphs import DatabaseGraph, Datasets
-from stirred.loss.argument_checks import Number, as_floats, non_negative
-from stirred.loss.curves.tradeoffs import in_unit
+from stirred.loss.argument_checks import Number, as_floats, non_negative, probabilities
 
 Array = NDArray[np.float64]
 Form = Literal["odds", "interval", "published"]
@@ -93,7 +92,7 @@ def power_bounds(level: ArrayLike, epsilon: ArrayLike, distance: ArrayLike = 1) 
     >>> band.lower.round(6).tolist(), band.upper.round(6).tolist()
     ([0.018394, 0.18394], [0.135914, 0.81606])
     """
-    a, r = np.broadcast_arrays(in_unit("level", level), radius(epsilon, distance))
+    a, r = np.broadcast_arrays(probabilities("level", level), radius(epsilon, distance))
     band, free = _interval(a, r), np.isinf(r)
     return Band(np.where(free, 0.0, band.lower), np.where(free, 1.0, band.upper))
 
@@ -119,7 +118,7 @@ def posterior_bounds(prior: ArrayLike, epsilon: ArrayLike, distance: ArrayLike =
     """
     if form not in FORMS:
         raise errors.unknown_choice("form of the posterior bound", form, FORMS)
-    p, r = np.broadcast_arrays(in_unit("The prior", prior), radius(epsilon, distance))
+    p, r = np.broadcast_arrays(probabilities("The prior", prior), radius(epsilon, distance))
     if form == "interval":
         return _interval(p, r)
     if form == "published":
@@ -144,7 +143,7 @@ def density_bounds(density: ArrayLike, epsilon: ArrayLike, distance: ArrayLike =
     >>> band.lower.round(6).tolist(), band.upper.round(6).tolist()
     (0.067668, 0.5)
     """
-    p, m = measure("The density", np.atleast_1d(np.asarray(density, dtype=np.float64))), in_unit("mass", mass)
+    p, m = measure("The density", np.atleast_1d(np.asarray(density, dtype=np.float64))), probabilities("mass", mass)
     shape = np.broadcast_shapes(np.shape(density), np.shape(epsilon), np.shape(distance), m.shape)
     r = radius(epsilon, distance)
     p = p.reshape(np.shape(density))
@@ -183,7 +182,7 @@ def data_bounds(
     starts = at if centres is None else graph.places(centres)
     farthest = np.max(graph.distances[np.ix_(starts, at)], axis=1)
     each = density_bounds(rows[starts], e, farthest.reshape(-1, *[1] * (rows.ndim - 1)))
-    m = in_unit("mass", mass)
+    m = probabilities("mass", mass)
     return Band(_times(np.max(each.lower, axis=0), m), _times(np.min(each.upper, axis=0), m))
 
 
@@ -195,7 +194,7 @@ def mixture_bounds(densities: ArrayLike, graph: DatabaseGraph, among: Datasets =
     needs no more than epsilon, a distance and one p_x(t).
     """
     rows = _rows(densities, graph)[graph.places(among)]
-    m = in_unit("mass", mass)
+    m = probabilities("mass", mass)
     return Band(_times(np.min(rows, axis=0), m), _times(np.max(rows, axis=0), m))
 
 
@@ -255,7 +254,7 @@ def limit_at(
     [0.0165, 0.0824, 0.1649]
     """
     e, d = non_negative("epsilon", epsilon), non_negative("distance", distance)
-    at, believed = in_unit("level", levels), in_unit("The prior", priors)
+    at, believed = probabilities("level", levels), probabilities("The prior", priors)
     for name, asked in (("level", at), ("prior", believed)):
         if asked.ndim != 1 or not len(asked):
             raise errors.parameter_out_of_range(name, "not a list or an empty one", "a list of at least one number")

@@ -45,8 +45,7 @@ from stirred._lazy import later
 from stirred.limits.bounds import Band, density_bounds, posterior_bounds, radius
 from stirred.limits.distances import count, one_probability
 from stirred.loss import PowerCurve, power_curve
-from stirred.loss.argument_checks import Number, finite
-from stirred.loss.curves.tradeoffs import in_unit
+from stirred.loss.argument_checks import Number, finite, probabilities
 
 special = later("scipy.special")
 
@@ -123,7 +122,7 @@ def laplace_power(level: ArrayLike, epsilon: ArrayLike, distance: ArrayLike = 1)
     >>> laplace_power([0.05, 0.05, 0.6], 1, [2, 3, 1]).round(6).tolist()
     [0.369453, 0.751065, 0.852848]
     """
-    a, r = np.broadcast_arrays(in_unit("level", level), radius(epsilon, distance))
+    a, r = np.broadcast_arrays(probabilities("level", level), radius(epsilon, distance))
     shrunk = np.exp(-r)
     with np.errstate(over="ignore", invalid="ignore"):
         first = np.where(a == 0, 0.0, a * np.exp(r))
@@ -140,7 +139,7 @@ def laplace_threshold(level: ArrayLike, epsilon: Number) -> Array:
     >>> laplace_threshold(0.05, 1).round(6).tolist()
     2.302585
     """
-    a, e = in_unit("level", level), finite("epsilon", epsilon)
+    a, e = probabilities("level", level), finite("epsilon", epsilon)
     if e == 0:
         raise errors.parameter_out_of_range("epsilon", epsilon, "above 0")
     with np.errstate(divide="ignore"):
@@ -204,7 +203,7 @@ def response_power(level: ArrayLike, epsilon: Number, records: int = 1) -> Array
     zeros = stats.binom.pmf(np.arange(n + 1), n, float(special.expit(-e)))
     ones = zeros[::-1]
     vertices = power_curve(zeros / math.fsum(zeros), ones / math.fsum(ones))
-    return np.asarray(PowerCurve(tuple(map(tuple, vertices.tolist()))).power(in_unit("level", level)))
+    return np.asarray(PowerCurve(tuple(map(tuple, vertices.tolist()))).power(probabilities("level", level)))
 
 
 @refuses_wrong_arguments
@@ -218,7 +217,7 @@ def response_likelihood(ones: ArrayLike, records: int, rate: ArrayLike, epsilon:
     k, n = np.asarray(ones, dtype=np.float64), count("records", records)
     if not bool(np.all((k >= 0) & (k <= n) & (k == np.floor(k)))):
         raise errors.parameter_out_of_range("ones", "not among them", "whole numbers from 0 to the number of records")
-    e, theta = finite("epsilon", epsilon), in_unit("rate", rate)
+    e, theta = finite("epsilon", epsilon), probabilities("rate", rate)
     q = theta * special.expit(e) + (1 - theta) * special.expit(-e)
     return np.asarray(np.exp(special.xlogy(k, q) + special.xlogy(n - k, 1 - q)))
 

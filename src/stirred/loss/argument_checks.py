@@ -60,6 +60,14 @@ def probability(name: str, value: Number) -> float:
     return number
 
 
+def probabilities(name: str, values: ArrayLike) -> NDArray[np.float64]:
+    """``values`` as an array of floats between 0 and 1, of the same shape."""
+    array = as_floats(name, values, "between 0 and 1")
+    if not bool(np.all((array >= 0) & (array <= 1))):
+        raise parameter_out_of_range(name, "below 0, above 1 or not a number", "between 0 and 1")
+    return array
+
+
 def renyi_order(value: Number) -> float:
     """The order of a Rényi divergence, as a float: at least 1, where 1 and infinity are the limits."""
     number = as_float("order", value, "at least 1")

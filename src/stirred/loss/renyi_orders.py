@@ -14,11 +14,10 @@ more than the tolerance are dropped, the others divided. Near a maximum the boun
 that a hundred orders settle it. Only curves that are flat over a long stretch (Gaussians) can use up the orders
 allowed; they are then settled less well, though every value found on the stretch is the supremum to many digits.
 
-Rényi divergences of all ordered pairs of rows at once, by matrix products: enough to rule pairs out.
-
-The sum of p^alpha q^(1-alpha) over outputs is, for all pairs, the product of the matrix of p^alpha with the transpose
-of that of q^(1-alpha). Both are divided by powers of the output's usual size first, which cancel, so that they rarely
-leave the range of floats; where they do, nothing is known and the bounds are those of order infinity.
+How pairs are ruled out. The sum of p^alpha q^(1-alpha) over outputs is, for all pairs of rows of a matrix, the product
+of the matrix of p^alpha with the transpose of that of q^(1-alpha). Both are divided by powers of the output's usual
+size first, which cancel, so that they rarely leave the range of floats; where they do, nothing is known and the bounds
+are those of order infinity.
 """
 
 from __future__ import annotations
@@ -30,6 +29,8 @@ from numpy.typing import NDArray
 
 from stirred._compiled import kernel
 
+Array = NDArray[np.float64]
+
 TOLERANCE = 1e-10
 """How far below its supremum D_NoR may be, relatively, where the orders allowed suffice."""
 
@@ -39,6 +40,9 @@ MOST_TERMS = 10_000_000
 _ENTROPY = tuple((-1.0) ** k / (k * (k - 1)) for k in range(16, 1, -1))  # (1+t) ln(1+t) - t = t^2 (1/2 - t/6 + ...)
 _EXPONENTIAL = tuple(1.0 / math.factorial(k) for k in range(10, 1, -1))  # e^u - 1 - u = u^2 (1/2 + u/6 + ...)
 _GRID = tuple(float(x) for x in np.geomspace(1e-2, 1e3, 11))  # where the search for the supremum begins
+BOUND_ORDERS = np.array([0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0])
+"""Orders, less one, at which the supremum of D_NoR is bounded for many pairs at once."""
+
 _NONE = -1
 
 
@@ -243,12 +247,6 @@ def bounds_of_pairs(x, values, errors, largest, lower, upper):  # type: ignore[n
         upper[k] = max(upper[k], largest[k] / (x[len(x) - 1] + 1))
 
 
-Array = NDArray[np.float64]
-
-GRID = np.array([0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0])
-"""Orders, less one, at which the supremum of D_NoR is bounded."""
-
-
 def all_renyi(rows: Array, logs: Array, x: float) -> tuple[Array, float]:
     """D_alpha, alpha = x + 1, of every ordered pair of rows, and how far off it may be; not finite where not known.
 
@@ -284,11 +282,11 @@ def bound_normalised_renyi(
 ) -> tuple[Array, Array]:
     """Bounds of D_NoR from below and above for pairs of rows with equal supports, ``largest`` being their D_Mult."""
     lower, upper = np.zeros(len(first)), np.zeros(len(first))
-    forth, back = np.empty((len(first), len(GRID))), np.empty((len(first), len(GRID)))
-    errors = np.empty(len(GRID))
-    for g, x in enumerate(GRID):
+    forth, back = np.empty((len(first), len(BOUND_ORDERS))), np.empty((len(first), len(BOUND_ORDERS)))
+    errors = np.empty(len(BOUND_ORDERS))
+    for g, x in enumerate(BOUND_ORDERS):
         values, errors[g] = all_renyi(rows, logs, float(x))
         forth[:, g], back[:, g] = values[first, second], values[second, first]
     for values in (forth, back):
-        bounds_of_pairs(GRID, values, errors, largest, lower, upper)
+        bounds_of_pairs(BOUND_ORDERS, values, errors, largest, lower, upper)
     return np.sqrt(np.maximum(lower, 0)), np.minimum(np.sqrt(upper), largest / math.sqrt(2))

@@ -24,10 +24,10 @@ from numpy.typing import ArrayLike, NDArray
 from stirred._calls import refuses_wrong_arguments
 from stirred._lazy import later
 from stirred.errors import nothing_to_compose, parameter_out_of_range, unknown_choice
-from stirred.loss.argument_checks import Number, finite, non_negative, probability, renyi_order
+from stirred.loss.argument_checks import Number, finite, non_negative, probabilities, probability, renyi_order
 from stirred.loss.curves.power_curves import EpsilonProfile, GaussianCurve, PowerCurve
 from stirred.loss.curves.power_kernels import TINY
-from stirred.loss.curves.tradeoffs import RenyiCurve, TradeOff, ZcdpCurve, in_unit, level_at_power
+from stirred.loss.curves.tradeoffs import RenyiCurve, TradeOff, ZcdpCurve, level_at_power
 
 special = later("scipy.special")
 
@@ -335,7 +335,7 @@ def pbdp_to_power(profile: EpsilonProfile, level: ArrayLike) -> Array:
     >>> pbdp_to_power(EpsilonProfile(((0.1, 1.0),)), [0.01, 0.1]).round(4).tolist()
     [0.1, 0.2718]
     """
-    levels = in_unit("level", level)
+    levels = probabilities("level", level)
     powers = np.ones(levels.shape)
     for delta, epsilon in profile.points:
         if math.isinf(epsilon):

@@ -1,23 +1,16 @@
-"""Divergences of many pairs of rows of one matrix, in loops that stop as soon as a pair cannot be the worst.
-
-The kernels get lists of pairs (``first[k]``, ``second[k]``) and fill one number for each. They are used to find the
-worst pair; its divergence is then computed by :mod:`stirred.loss.divergences`.
-
-How the pairs of a mechanism are measured, one class for each divergence, and how the worst of them is found.
-
-A measure knows its divergence between two distributions and the largest ratio of divergence to distance over the pairs
-of a matrix. :func:`stirred.loss.worst_pairs.worst_pair` takes any of them; :class:`Plain` makes one of any function.
-
-Keep in mind: the answer is that of the plain functions of :mod:`stirred.loss.divergences` over all
-pairs, up to a relative 1e-10. What is fast is knowing early that a pair is not the worst: cheap bounds for all pairs,
-exact values only for those that can still win, the most promising first.
-
-The worst pair of a mechanism: the largest D(P_x, P_x') / d(x, x') over the pairs of datasets at a finite distance.
+"""The worst pair of a mechanism: the largest D(P_x, P_x') / d(x, x') over the pairs of datasets at a finite distance.
 
 A mechanism is a matrix with one distribution in each row; the distances say how far its datasets are from each other,
 infinity where a pair is not constrained. The largest ratio is the smallest budget for which the specification holds
-(Definition 2.4.9), as the D is Lipschitz in d with that constant. Which D is a :mod:`measure
-<stirred.loss.worst_pairs>`, and this module treats all of them alike.
+(Definition 2.4.9), as the D is Lipschitz in d with that constant.
+
+Which D is a *measure*, one class for each divergence. It knows the divergence of two distributions and finds the worst
+pair of a matrix; :func:`worst_pair` takes any of them, and :class:`Plain` makes one of any function.
+
+Keep in mind: the answer is that of the plain functions of :mod:`stirred.loss.divergences` over all pairs, up to a
+relative 1e-10. What is fast is knowing early that a pair is not the worst: cheap bounds for all pairs, exact values
+only for those that can still win, the most promising first. The kernels get lists of pairs (``first[k]``,
+``second[k]``), fill one number for each, and stop as soon as a pair cannot be the worst.
 """
 
 from __future__ import annotations
@@ -46,212 +39,8 @@ from stirred.loss.argument_checks import Number, probability, renyi_order, requi
 from stirred.loss.divergences import ROUNDING
 from stirred.loss.renyi_orders import all_renyi, bound_normalised_renyi, impossible_pairs
 
-__all__ = [
-    "FEW_PAIRS",
-    "LEAST_ORDERS",
-    "NEGLIGIBLE",
-    "NOTHING",
-    "OVERFLOW",
-    "SAME",
-    "SETTLED",
-    "TERMS_AT_ONCE",
-    "Approximate",
-    "Array",
-    "Measure",
-    "Multiplicative",
-    "NormalisedRenyi",
-    "Plain",
-    "Renyi",
-    "TotalVariation",
-    "WorstPair",
-    "WorstPowers",
-    "approximate_of_pairs",
-    "between_of_pairs",
-    "largest_of_pairs",
-    "mechanism",
-    "multiplicative_of_pairs",
-    "named",
-    "powers_of_pairs",
-    "same_of_pairs",
-    "total_variation_of_pairs",
-    "worst_pair",
-    "worst_power_curve",
-]
-
 OVERFLOW = 690.0
 """Logarithms of ratios above this are left to the plain functions; e^709 is the largest float."""
-
-
-@kernel
-def multiplicative_of_pairs(logs, first, second, result):  # type: ignore[no-untyped-def]
-    """The largest |ln p - ln q|, given logarithms; (-inf) - (-inf) is not a number and never the largest."""
-    outputs = logs.shape[1]
-    whole = outputs - outputs % 4
-    for k in range(len(first)):
-        p = logs[first[k]]
-        q = logs[second[k]]
-        a = b = c = d = 0.0  # four maxima at a time, as each waits for its own last comparison
-        for i in range(0, whole, 4):
-            w = abs(p[i] - q[i])
-            x = abs(p[i + 1] - q[i + 1])
-            y = abs(p[i + 2] - q[i + 2])
-            z = abs(p[i + 3] - q[i + 3])
-            a = w if w > a else a
-            b = x if x > b else b
-            c = y if y > c else c
-            d = z if z > d else d
-        for i in range(whole, outputs):
-            w = abs(p[i] - q[i])
-            a = w if w > a else a
-        result[k] = max(max(a, b), max(c, d))
-
-
-@kernel
-def largest_of_pairs(logs, first, second, result):  # type: ignore[no-untyped-def]
-    """The largest ln p - ln q, one direction: the Rényi divergence of order infinity."""
-    outputs = logs.shape[1]
-    whole = outputs - outputs % 4
-    for k in range(len(first)):
-        p = logs[first[k]]
-        q = logs[second[k]]
-        a = b = c = d = 0.0
-        for i in range(0, whole, 4):
-            w = p[i] - q[i]
-            x = p[i + 1] - q[i + 1]
-            y = p[i + 2] - q[i + 2]
-            z = p[i + 3] - q[i + 3]
-            a = w if w > a else a
-            b = x if x > b else b
-            c = y if y > c else c
-            d = z if z > d else d
-        for i in range(whole, outputs):
-            w = p[i] - q[i]
-            a = w if w > a else a
-        result[k] = max(max(a, b), max(c, d))
-
-
-@kernel
-def total_variation_of_pairs(rows, first, second, result):  # type: ignore[no-untyped-def]
-    """Half the sum of |p - q|."""
-    outputs = rows.shape[1]
-    whole = outputs - outputs % 4
-    for k in range(len(first)):
-        p = rows[first[k]]
-        q = rows[second[k]]
-        a = b = c = d = 0.0
-        for i in range(0, whole, 4):
-            a += abs(p[i] - q[i])
-            b += abs(p[i + 1] - q[i + 1])
-            c += abs(p[i + 2] - q[i + 2])
-            d += abs(p[i + 3] - q[i + 3])
-        for i in range(whole, outputs):
-            a += abs(p[i] - q[i])
-        result[k] = ((a + b) + (c + d)) / 2
-
-
-@kernel
-def _smallest_factor(p, q, delta, enough, factor):  # type: ignore[no-untyped-def]
-    """The smallest c >= ``factor`` with P(S) <= c Q(S) + delta for every S, one direction.
-
-    The sum of max(p - c q, 0) is convex and falls with c, a polygon. Newton's steps from below, c = (P(S) - delta)/Q(S)
-    with S = {p > c q}, never pass its root and reach it after as many steps as they meet edges: a handful.
-    """
-    while True:
-        mass = 0.0
-        other = 0.0
-        for i in range(len(p)):
-            if p[i] > factor * q[i]:
-                mass += p[i]
-                other += q[i]
-        if mass <= enough:
-            return factor
-        if other == 0:
-            return np.inf
-        higher = (mass - delta) / other
-        if not higher > factor * (1 + 1e-15):
-            return factor
-        factor = higher
-
-
-@kernel
-def approximate_of_pairs(rows, first, second, distances, delta, best, result):  # type: ignore[no-untyped-def]
-    """D_Mult^delta / distance where it exceeds ``best``, the largest met so far; else 0.
-
-    A pair that is not the worst is passed over after one look at each direction. Not a number: left to the caller.
-    """
-    enough = delta * (1 + ROUNDING)
-    for k in range(len(first)):
-        p = rows[first[k]]
-        q = rows[second[k]]
-        least = math.exp(min(best * distances[k], OVERFLOW))
-        factor = _smallest_factor(q, p, delta, enough, _smallest_factor(p, q, delta, enough, least))
-        result[k] = 0.0
-        if factor > least and factor > 1 + ROUNDING:
-            if np.isinf(factor) or math.log(factor) < OVERFLOW:
-                best = math.log(factor) / distances[k]
-                result[k] = best
-            else:
-                result[k] = np.nan
-
-
-@kernel
-def same_of_pairs(rows, first, second, rounding, result):  # type: ignore[no-untyped-def]
-    """Whether two rows are the same distribution up to rounding."""
-    for k in range(len(first)):
-        p = rows[first[k]]
-        q = rows[second[k]]
-        result[k] = True
-        for i in range(len(p)):
-            if abs(p[i] - q[i]) > rounding * max(p[i], q[i]):
-                result[k] = False
-                break
-
-
-@kernel
-def between_of_pairs(distances, first, second, result):  # type: ignore[no-untyped-def]
-    """Whether some third row h lies between: d(i, h) + d(h, j) <= d(i, j), both smaller, for symmetric distances."""
-    for k in range(len(first)):
-        i = distances[first[k]]
-        j = distances[second[k]]
-        whole = i[second[k]]
-        result[k] = False
-        for h in range(len(i)):
-            if i[h] + j[h] <= whole and i[h] < whole and j[h] < whole:
-                result[k] = True
-                break
-
-
-@kernel
-def powers_of_pairs(rows, first, second, levels, powers, at):  # type: ignore[no-untyped-def]
-    """Raise ``powers`` to the largest power of any pair at each of the increasing ``levels``; ``at`` says whose."""
-    outputs = rows.shape[1]
-    ratios = np.empty(outputs)
-    for k in range(len(first)):
-        p = rows[first[k]]
-        q = rows[second[k]]
-        power = 0.0
-        for i in range(outputs):
-            if p[i] > 0:
-                ratios[i] = -q[i] / p[i]
-            else:
-                ratios[i] = -np.inf
-                power += q[i]
-        order = np.argsort(ratios)
-        level = 0.0
-        step = 0
-        for g in range(len(levels)):
-            while step < outputs and (p[order[step]] == 0 or level + p[order[step]] <= levels[g]):
-                if p[order[step]] > 0:
-                    level += p[order[step]]
-                    power += q[order[step]]
-                step += 1
-            reached = power
-            if step < outputs:
-                reached += (levels[g] - level) * q[order[step]] / p[order[step]]
-            if min(1.0, reached) > powers[g]:
-                powers[g] = min(1.0, reached)
-                at[g] = k
-
 
 Array = NDArray[np.float64]
 
@@ -492,6 +281,61 @@ def named(name: str, parameter: Number | None = None) -> Measure:
     return made()
 
 
+@brief
+@dataclass(frozen=True)
+class WorstPowers:
+    """The largest power of telling neighbours apart, at each false-alarm probability, and the pair (-1: none)."""
+
+    levels: Array
+    powers: Array
+    first: NDArray[np.int64]
+    second: NDArray[np.int64]
+
+
+def worst_pair(
+    rows: ArrayLike, distances: ArrayLike, measure: Measure | str, parameter: Number | None = None
+) -> WorstPair:
+    """The largest D(row i, row j) / distances[i, j] over pairs i != j of finite distance.
+
+    ``measure`` says which D: an object of :mod:`stirred.loss.worst_pairs`, or the name of one with its ``parameter``:
+    "multiplicative", "total-variation", "normalised-renyi" (the root, in its Lipschitz units), "approximate"
+    (``parameter`` is delta) or "renyi" (``parameter`` is the order). Rényi divergences are those of the ordered pair;
+    the others are symmetric, so the smaller of the distances between i and j counts. Two different distributions at
+    distance 0 make the ratio infinite, if their divergence is not 0.
+
+    >>> response = [[0.75, 0.25], [0.25, 0.75]]
+    >>> worst_pair(response, [[0, 1], [1, 0]], "multiplicative")
+    WorstPair(ratio=1.0986..., first=0, second=1, divergence=1.0986..., distance=1.0)
+    >>> worst_pair(response, [[0, np.inf], [np.inf, 0]], "multiplicative").first is None
+    True
+    """
+    chosen = named(measure, parameter) if isinstance(measure, str) else measure
+    return chosen.worst_pair(rows, distances)
+
+
+def worst_power_curve(rows: ArrayLike, distances: ArrayLike, levels: ArrayLike) -> WorstPowers:
+    """The largest power of a test of one dataset against another at distance 1, at each of ``levels`` (false alarms).
+
+    The supremum of Tr(P_x, P_x') over neighbours, the curve-valued loss of f-DP; it need not be concave. Where there
+    are no neighbours it is the identity.
+
+    >>> worst_power_curve([[0.75, 0.25], [0.25, 0.75]], [[0, 1], [1, 0]], [0.05, 0.25]).powers.round(12).tolist()
+    [0.15, 0.75]
+    """
+    matrix, between = mechanism(rows, distances)
+    asked = np.atleast_1d(np.asarray(levels, dtype=np.float64))
+    if asked.ndim != 1 or not bool(np.all((asked >= 0) & (asked <= 1))):
+        raise parameter_out_of_range("a level", "below 0, above 1 or not a number", "between 0 and 1")
+    order = np.argsort(asked, kind="stable")
+    first, second = np.nonzero(between == 1)
+    powers, at = asked[order], np.full(len(asked), -1)
+    powers_of_pairs(matrix, first, second, asked[order], powers, at)
+    back = np.argsort(order, kind="stable")
+    powers, at = powers[back], at[back]
+    chosen = [np.where(at >= 0, index[at], -1) if len(index) else at for index in (first, second)]
+    return WorstPowers(asked, powers, *chosen)
+
+
 # -- searches ------------------------------------------------------------------------------------------------
 
 
@@ -640,56 +484,175 @@ def _filled(kernel: Callable[..., Any], matrix: Array, pairs: _Pairs, *arguments
     return result
 
 
-@brief
-@dataclass(frozen=True)
-class WorstPowers:
-    """The largest power of telling neighbours apart, at each false-alarm probability, and the pair (-1: none)."""
-
-    levels: Array
-    powers: Array
-    first: NDArray[np.int64]
-    second: NDArray[np.int64]
+# -- kernels --------------------------------------------------------------------------------------------------
 
 
-def worst_pair(
-    rows: ArrayLike, distances: ArrayLike, measure: Measure | str, parameter: Number | None = None
-) -> WorstPair:
-    """The largest D(row i, row j) / distances[i, j] over pairs i != j of finite distance.
+@kernel
+def multiplicative_of_pairs(logs, first, second, result):  # type: ignore[no-untyped-def]
+    """The largest |ln p - ln q|, given logarithms; (-inf) - (-inf) is not a number and never the largest."""
+    outputs = logs.shape[1]
+    whole = outputs - outputs % 4
+    for k in range(len(first)):
+        p = logs[first[k]]
+        q = logs[second[k]]
+        a = b = c = d = 0.0  # four maxima at a time, as each waits for its own last comparison
+        for i in range(0, whole, 4):
+            w = abs(p[i] - q[i])
+            x = abs(p[i + 1] - q[i + 1])
+            y = abs(p[i + 2] - q[i + 2])
+            z = abs(p[i + 3] - q[i + 3])
+            a = w if w > a else a
+            b = x if x > b else b
+            c = y if y > c else c
+            d = z if z > d else d
+        for i in range(whole, outputs):
+            w = abs(p[i] - q[i])
+            a = w if w > a else a
+        result[k] = max(max(a, b), max(c, d))
 
-    ``measure`` says which D: an object of :mod:`stirred.loss.worst_pairs`, or the name of one with its ``parameter``:
-    "multiplicative", "total-variation", "normalised-renyi" (the root, in its Lipschitz units), "approximate"
-    (``parameter`` is delta) or "renyi" (``parameter`` is the order). Rényi divergences are those of the ordered pair;
-    the others are symmetric, so the smaller of the distances between i and j counts. Two different distributions at
-    distance 0 make the ratio infinite, if their divergence is not 0.
 
-    >>> response = [[0.75, 0.25], [0.25, 0.75]]
-    >>> worst_pair(response, [[0, 1], [1, 0]], "multiplicative")
-    WorstPair(ratio=1.0986..., first=0, second=1, divergence=1.0986..., distance=1.0)
-    >>> worst_pair(response, [[0, np.inf], [np.inf, 0]], "multiplicative").first is None
-    True
+@kernel
+def largest_of_pairs(logs, first, second, result):  # type: ignore[no-untyped-def]
+    """The largest ln p - ln q, one direction: the Rényi divergence of order infinity."""
+    outputs = logs.shape[1]
+    whole = outputs - outputs % 4
+    for k in range(len(first)):
+        p = logs[first[k]]
+        q = logs[second[k]]
+        a = b = c = d = 0.0
+        for i in range(0, whole, 4):
+            w = p[i] - q[i]
+            x = p[i + 1] - q[i + 1]
+            y = p[i + 2] - q[i + 2]
+            z = p[i + 3] - q[i + 3]
+            a = w if w > a else a
+            b = x if x > b else b
+            c = y if y > c else c
+            d = z if z > d else d
+        for i in range(whole, outputs):
+            w = p[i] - q[i]
+            a = w if w > a else a
+        result[k] = max(max(a, b), max(c, d))
+
+
+@kernel
+def total_variation_of_pairs(rows, first, second, result):  # type: ignore[no-untyped-def]
+    """Half the sum of |p - q|."""
+    outputs = rows.shape[1]
+    whole = outputs - outputs % 4
+    for k in range(len(first)):
+        p = rows[first[k]]
+        q = rows[second[k]]
+        a = b = c = d = 0.0
+        for i in range(0, whole, 4):
+            a += abs(p[i] - q[i])
+            b += abs(p[i + 1] - q[i + 1])
+            c += abs(p[i + 2] - q[i + 2])
+            d += abs(p[i + 3] - q[i + 3])
+        for i in range(whole, outputs):
+            a += abs(p[i] - q[i])
+        result[k] = ((a + b) + (c + d)) / 2
+
+
+@kernel
+def _smallest_factor(p, q, delta, enough, factor):  # type: ignore[no-untyped-def]
+    """The smallest c >= ``factor`` with P(S) <= c Q(S) + delta for every S, one direction.
+
+    The sum of max(p - c q, 0) is convex and falls with c, a polygon. Newton's steps from below, c = (P(S) - delta)/Q(S)
+    with S = {p > c q}, never pass its root and reach it after as many steps as they meet edges: a handful.
     """
-    chosen = named(measure, parameter) if isinstance(measure, str) else measure
-    return chosen.worst_pair(rows, distances)
+    while True:
+        mass = 0.0
+        other = 0.0
+        for i in range(len(p)):
+            if p[i] > factor * q[i]:
+                mass += p[i]
+                other += q[i]
+        if mass <= enough:
+            return factor
+        if other == 0:
+            return np.inf
+        higher = (mass - delta) / other
+        if not higher > factor * (1 + 1e-15):
+            return factor
+        factor = higher
 
 
-def worst_power_curve(rows: ArrayLike, distances: ArrayLike, levels: ArrayLike) -> WorstPowers:
-    """The largest power of a test of one dataset against another at distance 1, at each of ``levels`` (false alarms).
+@kernel
+def approximate_of_pairs(rows, first, second, distances, delta, best, result):  # type: ignore[no-untyped-def]
+    """D_Mult^delta / distance where it exceeds ``best``, the largest met so far; else 0.
 
-    The supremum of Tr(P_x, P_x') over neighbours, the curve-valued loss of f-DP; it need not be concave. Where there
-    are no neighbours it is the identity.
-
-    >>> worst_power_curve([[0.75, 0.25], [0.25, 0.75]], [[0, 1], [1, 0]], [0.05, 0.25]).powers.round(12).tolist()
-    [0.15, 0.75]
+    A pair that is not the worst is passed over after one look at each direction. Not a number: left to the caller.
     """
-    matrix, between = mechanism(rows, distances)
-    asked = np.atleast_1d(np.asarray(levels, dtype=np.float64))
-    if asked.ndim != 1 or not bool(np.all((asked >= 0) & (asked <= 1))):
-        raise parameter_out_of_range("a level", "below 0, above 1 or not a number", "between 0 and 1")
-    order = np.argsort(asked, kind="stable")
-    first, second = np.nonzero(between == 1)
-    powers, at = asked[order], np.full(len(asked), -1)
-    powers_of_pairs(matrix, first, second, asked[order], powers, at)
-    back = np.argsort(order, kind="stable")
-    powers, at = powers[back], at[back]
-    chosen = [np.where(at >= 0, index[at], -1) if len(index) else at for index in (first, second)]
-    return WorstPowers(asked, powers, *chosen)
+    enough = delta * (1 + ROUNDING)
+    for k in range(len(first)):
+        p = rows[first[k]]
+        q = rows[second[k]]
+        least = math.exp(min(best * distances[k], OVERFLOW))
+        factor = _smallest_factor(q, p, delta, enough, _smallest_factor(p, q, delta, enough, least))
+        result[k] = 0.0
+        if factor > least and factor > 1 + ROUNDING:
+            if np.isinf(factor) or math.log(factor) < OVERFLOW:
+                best = math.log(factor) / distances[k]
+                result[k] = best
+            else:
+                result[k] = np.nan
+
+
+@kernel
+def same_of_pairs(rows, first, second, rounding, result):  # type: ignore[no-untyped-def]
+    """Whether two rows are the same distribution up to rounding."""
+    for k in range(len(first)):
+        p = rows[first[k]]
+        q = rows[second[k]]
+        result[k] = True
+        for i in range(len(p)):
+            if abs(p[i] - q[i]) > rounding * max(p[i], q[i]):
+                result[k] = False
+                break
+
+
+@kernel
+def between_of_pairs(distances, first, second, result):  # type: ignore[no-untyped-def]
+    """Whether some third row h lies between: d(i, h) + d(h, j) <= d(i, j), both smaller, for symmetric distances."""
+    for k in range(len(first)):
+        i = distances[first[k]]
+        j = distances[second[k]]
+        whole = i[second[k]]
+        result[k] = False
+        for h in range(len(i)):
+            if i[h] + j[h] <= whole and i[h] < whole and j[h] < whole:
+                result[k] = True
+                break
+
+
+@kernel
+def powers_of_pairs(rows, first, second, levels, powers, at):  # type: ignore[no-untyped-def]
+    """Raise ``powers`` to the largest power of any pair at each of the increasing ``levels``; ``at`` says whose."""
+    outputs = rows.shape[1]
+    ratios = np.empty(outputs)
+    for k in range(len(first)):
+        p = rows[first[k]]
+        q = rows[second[k]]
+        power = 0.0
+        for i in range(outputs):
+            if p[i] > 0:
+                ratios[i] = -q[i] / p[i]
+            else:
+                ratios[i] = -np.inf
+                power += q[i]
+        order = np.argsort(ratios)
+        level = 0.0
+        step = 0
+        for g in range(len(levels)):
+            while step < outputs and (p[order[step]] == 0 or level + p[order[step]] <= levels[g]):
+                if p[order[step]] > 0:
+                    level += p[order[step]]
+                    power += q[order[step]]
+                step += 1
+            reached = power
+            if step < outputs:
+                reached += (levels[g] - level) * q[order[step]] / p[order[step]]
+            if min(1.0, reached) > powers[g]:
+                powers[g] = min(1.0, reached)
+                at[g] = k

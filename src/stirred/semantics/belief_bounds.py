@@ -34,8 +34,7 @@ from stirred.loss import (
     zcdp_to_pbdp_delta,
     zcdp_to_pbdp_epsilon,
 )
-from stirred.loss.argument_checks import Number, non_negative, probability, renyi_order
-from stirred.loss.curves.tradeoffs import in_unit
+from stirred.loss.argument_checks import Number, non_negative, probabilities, probability, renyi_order
 
 Array = NDArray[np.float64]
 Given = Literal["every", "predictive", "record"]
@@ -302,7 +301,7 @@ def highest_posterior(prior: ArrayLike, epsilon: Number) -> Array:
     [0.026724, 0.731059]
     """
     e = non_negative("epsilon", epsilon)
-    q = in_unit("The prior", prior)
+    q = probabilities("The prior", prior)
     return np.where(q == 0, 0.0, q / np.where(q == 0, 1.0, q + (1 - q) * math.exp(-e)))
 
 
@@ -316,7 +315,7 @@ def lowest_posterior(prior: ArrayLike, epsilon: Number) -> Array:
     [0.003702, 0.268941]
     """
     e = non_negative("epsilon", epsilon)
-    q = in_unit("The prior", prior)
+    q = probabilities("The prior", prior)
     least = q * math.exp(-e)
     return np.where(q == 1, 1.0, least / np.where(q == 1, 1.0, 1 - q + least))
 

@@ -31,7 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 from stirred import errors
 from stirred._calls import refuses_wrong_arguments
 from stirred.loss import Bounds, ComposedLoss, GaussianCurve, LossDistribution, PowerCurve, TradeOff, compose
-from stirred.loss.curves.tradeoffs import in_unit
+from stirred.loss.argument_checks import probabilities
 from stirred.spec.blocks import InputPremetric
 from stirred.spec.exact import exact
 from stirred.spec.facts import MECHANISM, PERMUTATION_SWAPPING, SWAP
@@ -231,7 +231,7 @@ class GroupCurve:
 
     def power(self, level: ArrayLike) -> Array:
         """The largest power of a test with false-alarm probability ``level``; an array of the same shape."""
-        reached = in_unit("level", level)
+        reached = probabilities("level", level)
         for _ in range(self.steps):
             further = np.asarray(self.curve.power(reached))
             if np.array_equal(further, reached):
@@ -295,7 +295,7 @@ def power_bounds(curve: Curve | ComposedLoss | LossDistribution, level: ArrayLik
     >>> round(float(lower), 6), round(float(upper), 6)
     (0.018394, 0.135914)
     """
-    levels = in_unit("level", level)
+    levels = probabilities("level", level)
     if isinstance(curve, LossDistribution):
         curve = compose([(curve, 1)])
     if isinstance(curve, ComposedLoss):

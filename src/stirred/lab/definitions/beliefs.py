@@ -40,8 +40,7 @@ from numpy.typing import ArrayLike, NDArray
 from stirred import errors
 from stirred._calls import refuses_wrong_arguments
 from stirred._lazy import later
-from stirred.loss.argument_checks import SUM_TOLERANCE, Number, finite, non_negative, probability
-from stirred.loss.curves.tradeoffs import in_unit
+from stirred.loss.argument_checks import SUM_TOLERANCE, Number, finite, non_negative, probabilities, probability
 from stirred.spec import FiniteMechanism, Specification
 
 sparse = later("scipy.sparse")
@@ -373,7 +372,7 @@ def posterior_factor(likelihood_ratio: ArrayLike, share: ArrayLike) -> Array:
     ratio = np.asarray(likelihood_ratio, dtype=np.float64)
     if not bool(np.all(ratio >= 0)):
         raise errors.parameter_out_of_range("The likelihood ratio", "negative or not a number", "at least 0")
-    theta = in_unit("The share", share)
+    theta = probabilities("The share", share)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(ratio > 0, 1 / (theta + (1 - theta) / ratio), np.where(theta < 1, 0.0, np.nan))
 

@@ -33,9 +33,17 @@ from stirred import errors
 from stirred._calls import refuses_wrong_arguments
 from stirred._display import brief
 from stirred.loss import divergences
-from stirred.loss.argument_checks import Number, distributions, finite, non_negative, probability, renyi_order
+from stirred.loss.argument_checks import (
+    Number,
+    distributions,
+    finite,
+    non_negative,
+    probabilities,
+    probability,
+    renyi_order,
+)
 from stirred.loss.curves.power_curves import EpsilonProfile, PowerCurve
-from stirred.loss.curves.tradeoffs import TradeOff, in_unit
+from stirred.loss.curves.tradeoffs import TradeOff
 from stirred.loss.divergences import power_curve
 from stirred.spec.blocks import Budget, OutputPremetric
 from stirred.spec.order.finite_mechanisms import FiniteMechanism, divergence
@@ -443,7 +451,7 @@ def level_power(definition: Definition, levels: ArrayLike) -> Array:
     >>> level_power(Definition.pure(1), [0.01, 0.05]).round(6).tolist()
     [0.027183, 0.135914]
     """
-    asked = in_unit("level", levels)
+    asked = probabilities("level", levels)
     return np.reshape([_greatest(definition, float(level)) for level in asked.ravel()], asked.shape)
 
 

@@ -19,8 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 from stirred._calls import refuses_wrong_arguments
 from stirred._display import brief
 from stirred._lazy import later
-from stirred.errors import curves_not_comparable, not_a_curve, parameter_out_of_range
-from stirred.loss.argument_checks import Number, as_floats, finite, non_negative, probability
+from stirred.errors import curves_not_comparable, not_a_curve
+from stirred.loss.argument_checks import Number, finite, non_negative, probabilities, probability
 
 special = later("scipy.special")
 
@@ -65,7 +65,7 @@ class PowerCurve:
     def power(self, level: ArrayLike) -> Array:
         """The largest power of a test with false-alarm probability ``level``; an array of the same shape."""
         levels, powers = np.array(self.points).T
-        return np.asarray(np.interp(_levels(level), levels, powers))
+        return np.asarray(np.interp(probabilities("level", level), levels, powers))
 
     def type_two_error(self, level: ArrayLike) -> Array:
         """One minus the power: the trade-off function of f-DP."""
@@ -87,11 +87,11 @@ class GaussianCurve:
 
     def power(self, level: ArrayLike) -> Array:
         """The largest power of a test with false-alarm probability ``level``; an array of the same shape."""
-        return np.asarray(special.ndtr(special.ndtri(_levels(level)) + self.mu))
+        return np.asarray(special.ndtr(special.ndtri(probabilities("level", level)) + self.mu))
 
     def type_two_error(self, level: ArrayLike) -> Array:
         """One minus the power: the trade-off function of f-DP."""
-        return np.asarray(special.ndtr(-special.ndtri(_levels(level)) - self.mu))
+        return np.asarray(special.ndtr(-special.ndtri(probabilities("level", level)) - self.mu))
 
 
 @brief
@@ -186,13 +186,6 @@ def _highest(f: GaussianCurve, g: PowerCurve) -> Array:
         steepness = np.log(np.diff(powers)) - np.log(np.diff(levels))
     with np.errstate(over="ignore"):  # a quotient beyond the range of floats is an infinity, whose ndtr is right
         return np.asarray(np.clip(special.ndtr(-steepness / f.mu - f.mu / 2), levels[:-1], levels[1:]))
-
-
-def _levels(level: ArrayLike) -> Array:
-    levels = as_floats("level", level, "between 0 and 1")
-    if not bool(np.all((levels >= 0) & (levels <= 1))):
-        raise parameter_out_of_range("level", "below 0, above 1 or not a number", "between 0 and 1")
-    return levels
 
 
 def _as_points(points: object) -> tuple[tuple[float, float], ...]:

@@ -1,6 +1,4 @@
-"""The number of derangements, which laws of swapping are made of.
-
-What swapping does to two records of a stratum: the law that all curves of the Permutation Swapping Algorithm share.
+"""What swapping does to two records of a stratum: the law that all curves of the Permutation Swapping Algorithm share.
 
 A stratum has two records with rates p and q, and others. Each is selected independently; if exactly one was selected
 the stratum is selected afresh, and the selected are deranged uniformly. Two files are compared in which the two records
@@ -30,21 +28,6 @@ from numpy.typing import NDArray
 
 from stirred._lazy import later
 from stirred.errors import parameter_out_of_range
-
-
-def derangements(k: int) -> int:
-    """d(k), the number of permutations of k records that leave none in place: d(k) = k d(k-1) + (-1)^k (B.4).
-
-    >>> [derangements(k) for k in range(8)]
-    [1, 0, 1, 2, 9, 44, 265, 1854]
-    """
-    if k < 0:
-        raise ValueError(f"there is no derangement of {k} records")
-    count = 1
-    for size in range(1, k + 1):
-        count = size * count + (-1 if size % 2 else 1)
-    return count
-
 
 signal = later("scipy.signal")
 
@@ -191,6 +174,20 @@ def checked_size(size: int) -> int:
 
 
 # -- derangements --------------------------------------------------------------------------------------------
+
+
+def derangements(k: int) -> int:
+    """d(k), the number of permutations of k records that leave none in place: d(k) = k d(k-1) + (-1)^k (B.4).
+
+    >>> [derangements(k) for k in range(8)]
+    [1, 0, 1, 2, 9, 44, 265, 1854]
+    """
+    if k < 0:
+        raise ValueError(f"there is no derangement of {k} records")
+    count = 1
+    for size in range(1, k + 1):
+        count = size * count + (-1 if size % 2 else 1)
+    return count
 
 
 _COUNTS = [derangements(k) for k in range(_FEW + 2)]

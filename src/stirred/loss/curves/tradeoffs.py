@@ -9,21 +9,19 @@ Keep in mind: each curve is the smallest that its definition implies. It is atta
 that satisfies the definition has a test of that level and power. What is computed by search is rounded the safe way,
 powers up and type II errors down.
 
-What can be done with trade-off functions: inverse, symmetrisation, the pair of laws that attains one, composition.
-
-The inverse of a type II error f is f^-1(z) = inf {y : f(y) <= z}; in the power convention level and power are exchanged
-and counted from one. Where a definition binds both orders of two neighbours f may be replaced by max(f, f^-1) (Dong,
-Roth and Su 2022; Remark 5.10 of Kifer et al. 2022), which in power is the lower of the two curves.
-
-Keep in mind: a composed curve holds for any mechanisms that satisfy the parts, adaptively chosen
-from the earlier outputs, and is attained by some: that of Gaussians by Gaussians, that of vertices by the pairs of laws
-that attain the parts. Rényi divergences and rho only add; theirs is the curve that follows from the sum.
+What can be done with them. The inverse of a type II error f is f^-1(z) = inf {y : f(y) <= z}; in the power convention
+level and power are exchanged and counted from one. Where a definition binds both orders of two neighbours f may be
+replaced by max(f, f^-1) (Dong, Roth and Su 2022; Remark 5.10 of Kifer et al. 2022), which in power is the lower of the
+two curves. A composed curve holds for any mechanisms that satisfy the parts, adaptively chosen from the earlier
+outputs, and is attained by some: that of Gaussians by Gaussians, that of vertices by the pairs of laws that attain the
+parts. Rényi divergences and rho only add; theirs is the curve that follows from the sum.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -41,7 +39,7 @@ from stirred.errors import (
     parameter_out_of_range,
     too_many_outputs,
 )
-from stirred.loss.argument_checks import as_floats, non_negative, renyi_order
+from stirred.loss.argument_checks import non_negative, probabilities, renyi_order
 from stirred.loss.curves import power_kernels as kernels
 from stirred.loss.curves.power_curves import EpsilonProfile, GaussianCurve, PowerCurve
 from stirred.loss.divergences import log_ratios, power_curve
@@ -50,8 +48,17 @@ special = later("scipy.special")
 
 Array = NDArray[np.float64]
 
+MOST_OUTPUTS = 4_000_000
+"""Of a composed pair of laws, before equal likelihood ratios are put together."""
 
-class _BothWays:
+SAME_RATIO = 1e-13
+"""Log likelihood ratios that differ by less are rounded forms of one number."""
+
+_STEEPEST = 690.0
+"""Of larger epsilons e^epsilon is too large for a float."""
+
+
+class _BothWays(ABC):
     """Curves of definitions that bound both directions alike: the type II error is its own inverse.
 
     With *balance* the level at which level and power sum to one, a level below it rises to a power; a level above it
@@ -60,7 +67,7 @@ class _BothWays:
 
     def power(self, level: ArrayLike) -> Array:
         """The largest power of a test with false-alarm probability ``level``, rounded up; of the same shape."""
-        levels = in_unit("level", level)
+        levels = probabilities("level", level)
         result, low = np.empty(levels.shape), self._low(levels)
         result[low] = self._rise(levels[low])
         result[~low] = one_minus(self._fall(1 - levels[~low], levels[~low]), up=True)
@@ -68,7 +75,7 @@ class _BothWays:
 
     def type_two_error(self, level: ArrayLike) -> Array:
         """The smallest type II error of a test at ``level``: the trade-off function of f-DP, rounded down."""
-        levels = in_unit("level", level)
+        levels = probabilities("level", level)
         result, low = np.empty(levels.shape), self._low(levels)
         result[low] = one_minus(self._rise(levels[low]), up=False)
         result[~low] = self._fall(1 - levels[~low], levels[~low])
@@ -76,20 +83,39 @@ class _BothWays:
 
     def level_at_power(self, power: ArrayLike) -> Array:
         """The smallest false-alarm probability at which a test can have ``power``, rounded down; of the same shape."""
-        powers = in_unit("power", power)
+        powers = probabilities("power", power)
         result, high = np.empty(powers.shape), self._low(1 - powers)
         result[~high] = self._fall(powers[~high], 1 - powers[~high])
         result[high] = one_minus(self._rise(1 - powers[high]), up=False)
         return result
 
+    @property
+    @abstractmethod
+    def _loss(self) -> float:
+        """The number that the definition allows; 0 allows no power beyond the level, infinity all."""
+
+    @abstractmethod
+    def _balance(self) -> float:
+        """The level at which level and power sum to one."""
+
+    @abstractmethod
+    def _other(self, given: Array, rest: Array, falling: bool) -> Array:
+        """The powers of levels, or if falling the levels of powers, given what they leave to one too."""
+
     def _low(self, levels: Array) -> NDArray[np.bool_]:
-        raise NotImplementedError
+        if self._loss in (0, math.inf):
+            return np.full(levels.shape, self._loss == 0)
+        return np.asarray(levels < self._balance())
 
     def _rise(self, levels: Array) -> Array:
-        raise NotImplementedError
+        if self._loss in (0, math.inf):
+            return levels if self._loss == 0 else np.ones(len(levels))
+        return self._other(levels, levels, False)
 
     def _fall(self, powers: Array, rests: Array) -> Array:
-        raise NotImplementedError
+        if self._loss in (0, math.inf):
+            return powers if self._loss == 0 else np.zeros(len(powers))
+        return self._other(powers, rests, True)
 
 
 @dataclass(frozen=True)
@@ -114,8 +140,8 @@ class ZcdpCurve(_BothWays):
 
     def order(self, level: ArrayLike) -> Array:
         """The order alpha whose inequality gives the power at the false-alarm probability ``level``; 1 is the limit."""
-        levels = in_unit("level", level)
-        if self.rho == 0 or math.isinf(self.rho):
+        levels = probabilities("level", level)
+        if self.rho in (0, math.inf):
             raise parameter_out_of_range("rho", self.rho, "positive and finite for an order to bind")
         low = self._low(levels)
         ends = (levels == 0) | (levels == 1)  # there the bound is that of order infinity
@@ -127,24 +153,15 @@ class ZcdpCurve(_BothWays):
             orders[side] = 1 + found
         return orders
 
-    def _low(self, levels: Array) -> NDArray[np.bool_]:
-        # At the balance the limit at order 1 binds: the divergences of randomised response grow more slowly.
-        if self.rho == 0 or math.isinf(self.rho):
-            return np.full(levels.shape, self.rho == 0)
-        return np.asarray(levels < small(kernels.balanced, 0.0, self.rho))
+    @property
+    def _loss(self) -> float:
+        return self.rho
 
-    def _rise(self, levels: Array) -> Array:
-        return self._other(levels, levels, False)
-
-    def _fall(self, powers: Array, rests: Array) -> Array:
-        return self._other(powers, rests, True)
+    def _balance(self) -> float:
+        # Here the limit at order 1 binds: the divergences of randomised response grow more slowly.
+        return float(small(kernels.balanced, 0.0, self.rho))
 
     def _other(self, given: Array, rest: Array, falling: bool) -> Array:
-        if self.rho == 0:
-            return given
-        if math.isinf(self.rho):
-            return np.full(len(given), 0.0 if falling else 1.0)
-
         def fill(given: Array, rest: Array, results: Array) -> None:
             small(kernels.zcdp, given, rest, falling, self.rho, results, np.empty(len(given)))
 
@@ -153,7 +170,7 @@ class ZcdpCurve(_BothWays):
 
 @brief
 @dataclass(frozen=True)
-class RenyiCurve(_BothWays):
+class RenyiCurve:
     """The curve of Rényi divergences of at most epsilon at each of some orders, in both directions (Theorem 6.3).
 
     Points are pairs (order, epsilon); orders are at least 1, and infinity is pure DP.
@@ -198,24 +215,16 @@ class _OneOrder(_BothWays):
     alpha: float
     epsilon: float
 
-    def _low(self, levels: Array) -> NDArray[np.bool_]:
-        if self.epsilon == 0 or math.isinf(self.epsilon):
-            return np.full(levels.shape, self.epsilon == 0)
+    @property
+    def _loss(self) -> float:
+        return self.epsilon
+
+    def _balance(self) -> float:
         if math.isinf(self.alpha):
-            return np.asarray(levels < special.expit(-self.epsilon))
-        return np.asarray(levels < small(kernels.balanced, self.alpha - 1, self.epsilon))
-
-    def _rise(self, levels: Array) -> Array:
-        return self._other(levels, levels, False)
-
-    def _fall(self, powers: Array, rests: Array) -> Array:
-        return self._other(powers, rests, True)
+            return float(special.expit(-self.epsilon))
+        return float(small(kernels.balanced, self.alpha - 1, self.epsilon))
 
     def _other(self, given: Array, rest: Array, falling: bool) -> Array:
-        if self.epsilon == 0:
-            return given
-        if math.isinf(self.epsilon):
-            return np.full(len(given), 0.0 if falling else 1.0)
         if math.isinf(self.alpha):
             return np.minimum(1.0, given * math.exp(-self.epsilon if falling else self.epsilon))
 
@@ -237,7 +246,7 @@ def level_at_power(curve: TradeOff, power: ArrayLike) -> Array:
     """
     if isinstance(curve, RenyiCurve | ZcdpCurve):
         return curve.level_at_power(power)
-    powers = in_unit("power", power)
+    powers = probabilities("power", power)
     if isinstance(curve, GaussianCurve):
         return np.asarray(special.ndtr(special.ndtri(powers) - curve.mu))
     at, to = np.array(curve.points).T
@@ -264,72 +273,12 @@ def profile_power_curve(profile: EpsilonProfile) -> PowerCurve:
     return _below_lines(lines)
 
 
-def in_unit(name: str, values: ArrayLike) -> Array:
-    """``values`` as an array of numbers between 0 and 1."""
-    array = as_floats(name, values, "between 0 and 1")
-    if not bool(np.all((array >= 0) & (array <= 1))):
-        raise parameter_out_of_range(name, "below 0, above 1 or not a number", "between 0 and 1")
-    return array
-
-
 def one_minus(values: Array, up: bool) -> Array:
     """1 - values for values between 0 and 1, rounded up or down."""
     result = 1 - values
     back = 1 - result  # exact where the result is at least a half; elsewhere the result is
     wrong = (result >= 0.5) & ((back > values) if up else (back < values))
     return np.where(wrong, np.nextafter(result, 2.0 if up else -1.0), result)
-
-
-# -- helpers -------------------------------------------------------------------------------------------------
-
-_STEEPEST = 690.0
-"""Of larger epsilons e^epsilon is too large for a float."""
-
-
-def _searched(given: Array, rest: Array, falling: bool, fill: Callable[[Array, Array, Array], None]) -> Array:
-    """The other coins, where a search can find them; nothing has power at level 0, and power 0 needs no level."""
-    result = np.zeros(len(given))
-    inside = given >= kernels.TINY if falling else given > 0
-    found = np.empty(int(inside.sum()))
-    fill(np.maximum(given[inside], kernels.TINY), rest[inside], found)
-    result[inside] = found
-    return result
-
-
-def _below_lines(lines: list[tuple[float, float]]) -> PowerCurve:
-    """The curve below lines (slope, power at level 0), of which the flatter start higher, and below their mirror images
-    in the diagonal level + power = 1."""
-    hull: list[tuple[float, float]] = []
-    for slope, start in sorted(lines, key=lambda line: (-line[0], line[1])):  # steepest first, lowest of the equal
-        if hull and hull[-1][0] == slope:
-            continue
-        while len(hull) > 1 and _meet(hull[-1], (slope, start)) <= _meet(hull[-2], hull[-1]):
-            hull.pop()
-        hull.append((slope, start))
-    corners = [(0.0, hull[0][1])]
-    for line, following in zip(hull, [*hull[1:], None], strict=True):
-        meet = (1 - line[1]) / (1 + line[0])  # where it reaches the diagonal
-        if following is None or meet <= _meet(line, following):
-            corners.append((meet, 1 - meet))
-            break
-        level = _meet(line, following)
-        corners.append((level, line[0] * level + line[1]))
-    mirrored = [(1 - power, 1 - level) for level, power in reversed(corners[:-1])]
-    points: dict[float, float] = {}
-    for level, power in [*corners, *mirrored, (1.0, 1.0)]:
-        points[level] = max(power, points.get(level, 0.0))
-    return PowerCurve(tuple(points.items()))
-
-
-def _meet(steep: tuple[float, float], flat: tuple[float, float]) -> float:
-    return (flat[1] - steep[1]) / (steep[0] - flat[0])
-
-
-MOST_OUTPUTS = 4_000_000
-"""Of a composed pair of laws, before equal likelihood ratios are put together."""
-
-SAME_RATIO = 1e-13
-"""Log likelihood ratios that differ by less are rounded forms of one number."""
 
 
 @refuses_wrong_arguments
@@ -341,10 +290,7 @@ def inverted_power_curve(curve: TradeOff) -> TradeOff:
     """
     if not isinstance(curve, PowerCurve):
         return curve  # a Gaussian's is its own inverse, and so is that of a bound on both directions
-    points: dict[float, float] = {}
-    for level, power in [*((1 - power, 1 - level) for level, power in reversed(curve.points)), (1.0, 1.0)]:
-        points[level] = max(power, points.get(level, 0.0))
-    return PowerCurve(tuple(points.items()))
+    return _through([*_mirrored(curve.points), (1.0, 1.0)])
 
 
 @refuses_wrong_arguments
@@ -416,6 +362,54 @@ def composed_power_curve(curves: Iterable[TradeOff]) -> TradeOff:
 
 
 # -- helpers -------------------------------------------------------------------------------------------------
+
+
+def _searched(given: Array, rest: Array, falling: bool, fill: Callable[[Array, Array, Array], None]) -> Array:
+    """The other coins, where a search can find them; nothing has power at level 0, and power 0 needs no level."""
+    result = np.zeros(len(given))
+    inside = given >= kernels.TINY if falling else given > 0
+    found = np.empty(int(inside.sum()))
+    fill(np.maximum(given[inside], kernels.TINY), rest[inside], found)
+    result[inside] = found
+    return result
+
+
+def _below_lines(lines: list[tuple[float, float]]) -> PowerCurve:
+    """The curve below lines (slope, power at level 0), of which the flatter start higher, and below their mirror images
+    in the diagonal level + power = 1."""
+    hull: list[tuple[float, float]] = []
+    for slope, start in sorted(lines, key=lambda line: (-line[0], line[1])):  # steepest first, lowest of the equal
+        if hull and hull[-1][0] == slope:
+            continue
+        while len(hull) > 1 and _meet(hull[-1], (slope, start)) <= _meet(hull[-2], hull[-1]):
+            hull.pop()
+        hull.append((slope, start))
+    corners = [(0.0, hull[0][1])]
+    for line, following in zip(hull, [*hull[1:], None], strict=True):
+        meet = (1 - line[1]) / (1 + line[0])  # where it reaches the diagonal
+        if following is None or meet <= _meet(line, following):
+            corners.append((meet, 1 - meet))
+            break
+        level = _meet(line, following)
+        corners.append((level, line[0] * level + line[1]))
+    return _through([*corners, *_mirrored(corners[:-1]), (1.0, 1.0)])
+
+
+def _mirrored(points: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The mirror images of points in the diagonal level + power = 1."""
+    return [(1 - power, 1 - level) for level, power in reversed(points)]
+
+
+def _through(points: list[tuple[float, float]]) -> PowerCurve:
+    """The curve through points by ascending level; of those at one level the highest stands."""
+    highest: dict[float, float] = {}
+    for level, power in points:
+        highest[level] = max(power, highest.get(level, 0.0))
+    return PowerCurve(tuple(highest.items()))
+
+
+def _meet(steep: tuple[float, float], flat: tuple[float, float]) -> float:
+    return (flat[1] - steep[1]) / (steep[0] - flat[0])
 
 
 def _composed_renyi(parts: list[RenyiCurve]) -> RenyiCurve:

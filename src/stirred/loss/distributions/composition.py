@@ -1,31 +1,26 @@
-"""Choose the grid that losses are rounded to, where none is given and the losses share no lattice.
-
-Splitting adds about a sixth of the step's square to the variance of each part, in the bounds from above, and so it is
-below where atoms are dense. Atoms that stand alone and off the grid make lower bounds loose in proportion to the step.
-So the grid of each part begins at an atom of it, and the step is chosen so that the gaps between atoms of all parts
-that are lattices themselves come as near as can be to multiples of it; that of the part with the largest variance is
-one.
-
-Power curves from (epsilon, delta) pairs: by duality, each pair is a line above the curve, and the lowest counts.
-
-For a test of P with power against Q, at every epsilon >= 0,
-
-    power <= e^epsilon level + delta_QP(epsilon)   and   power <= 1 - e^-epsilon (1 - level - delta_PQ(epsilon)),
-
-and the smallest of these is attained (Dong, Roth and Su 2022, Proposition 2.12). Larger deltas give higher lines, and
-where delta is straight in e^epsilon no epsilon between the ends gives a lower line than both of them. So bounds on
-delta at the points of a lattice give bounds on the power.
-
-Composition of privacy-loss distributions: delta, epsilon and power of many mechanisms together, as two bounds each.
+"""Composition of privacy-loss distributions: delta, epsilon and power of many mechanisms together, as two bounds each.
 
 Losses of independent mechanisms add up (Kifer et al. 2022, Example 4.6). Where the sum has few values they are listed;
 where all parts are on one lattice it is computed there, and nothing is rounded; else on a grid, once with laws below
-and once with laws above those of the parts (:mod:`stirred.loss.distributions.lattice_sums`). Sums on a lattice are
-formed by Fourier transforms of tilted laws (:mod:`stirred.loss.distributions.lattice_sums`).
+and once with laws above those of the parts (:mod:`stirred.loss.distributions.lattice_sums`).
 
 Keep in mind: the truth lies between the bounds. The lower one is a number that no correct analysis
 can go below, the upper one a guarantee; what lies between them is the error of rounding to the grid, of the
 transforms, of cut tails and of floats, all of it.
+
+The grid, where none is given and the losses share no lattice. Splitting adds about a sixth of the step's square to the
+variance of each part, in the bounds from above, and so it is below where atoms are dense. Atoms that stand alone and
+off the grid make lower bounds loose in proportion to the step. So the grid of each part begins at an atom of it, and
+the step is chosen so that the gaps between atoms of all parts that are lattices themselves come as near as can be to
+multiples of it; that of the part with the largest variance is one.
+
+Power curves from (epsilon, delta) pairs. For a test of P with power against Q, at every epsilon >= 0,
+
+    power <= e^epsilon level + delta_QP(epsilon)   and   power <= 1 - e^-epsilon (1 - level - delta_PQ(epsilon)),
+
+and the smallest of these is attained (Dong, Roth and Su 2022, Proposition 2.12): each pair is a line above the curve,
+and the lowest counts. Larger deltas give higher lines, and where delta is straight in e^epsilon no epsilon between the
+ends gives a lower line than both of them. So bounds on delta at the points of a lattice give bounds on the power.
 """
 
 from __future__ import annotations
@@ -46,10 +41,10 @@ from stirred._display import brief
 from stirred.errors import grid_too_fine, parameter_out_of_range
 from stirred.loss.argument_checks import Number, finite, non_negative, probability
 from stirred.loss.curves.power_curves import PowerCurve
+from stirred.loss.distributions.directions import Curve, Direction, LatticeDirection, ListedDirection, Margins, Points
 from stirred.loss.distributions.lattice_sums import MOST_POINTS, Sum, common_step, contracted, placed, split
 from stirred.loss.distributions.laws import UNIT, Array, Atoms, GaussianLaw, LaplaceLaw, Law, gathered, in_place_of
 from stirred.loss.distributions.loss_distribution import LossDistribution
-from stirred.loss.distributions.one_direction import Curve, Listed, Margins, OneWay, Points
 
 Parts = list[tuple[Law, int]]
 
@@ -63,10 +58,246 @@ WORK = 1 << 23
 ALONE = 1 << 18
 """Where atoms stand alone, the grid has at least about so many, divided by the number of parts."""
 
-REACH = 18
+_WIDEST = 18
 """How many standard deviations such points are meant to cover."""
 
 MOST_TRIED = 20_000
+
+LONGEST_EXACT = 1 << 20
+"""Up to so many points a common lattice is preferred to a grid."""
+
+UNDERFLOW = 1e-290
+"""More than all the mass that is lost because floats end."""
+
+_OUTWARDS = 16 * UNIT
+"""The part by which the height of a line is rounded."""
+
+_LARGEST_EXPONENT = 690.0
+"""Slopes are e to the power of at most this."""
+
+_ROUNDING = 1e-9
+"""An epsilon below which it is asked whether 0 would do."""
+
+
+class Bounds(NamedTuple):
+    """A number known to lie between two others."""
+
+    lower: float
+    upper: float
+
+
+@brief
+@dataclass(frozen=True, eq=False)
+class ComposedLoss:
+    """The loss between products of distributions, P_1 x P_2 x ... and Q_1 x Q_2 x ..., in both directions.
+
+    ``step`` is that of the lattice it was computed on, 0 where all losses could be listed; ``exact`` tells that no loss
+    was rounded to it.
+    """
+
+    step: float
+    exact: bool
+    _forward: Direction
+    _backward: Direction
+
+    def delta(self, epsilon: Number) -> Bounds:
+        """The smallest delta at ``epsilon``, the larger of both directions; at infinity the mass of infinite losses.
+
+        >>> from stirred.loss import randomised_response
+        >>> compose([(randomised_response(1), 2)]).delta(1)
+        Bounds(lower=0.337834..., upper=0.337834...)
+        """
+        e = non_negative("epsilon", epsilon)
+        found = [way.delta(e) for way in self._ways]
+        return Bounds(max(low for low, _ in found), max(high for _, high in found))
+
+    def epsilon(self, delta: Number) -> Bounds:
+        """The smallest epsilon at ``delta``, the larger of both directions; infinite where infinite losses have more
+        mass than delta. At 0 it is the largest loss.
+
+        >>> from stirred.loss import gaussian
+        >>> compose([(gaussian(1), 10)]).epsilon(1e-10)
+        Bounds(lower=24.5696..., upper=24.5696...)
+        """
+        d = probability("delta", delta)
+        found = [way.epsilon(d) for way in self._ways]
+        low, high = max(low for low, _ in found), max(high for _, high in found)
+        if 0 < high < _ROUNDING and self.delta(0).upper <= d:
+            return Bounds(0.0, 0.0)  # what is left above 0 is the margin for rounding
+        return Bounds(low, high)
+
+    def power(self, level: Number, symmetric: bool = False) -> Bounds:
+        """The largest power of a test of P against Q with false-alarm probability ``level``; ``symmetric`` as in
+        :meth:`power_curve`."""
+        at = probability("level", level)
+        lower, upper = self._polylines(symmetric)
+        return Bounds(lower.at(at), upper.at(at))
+
+    def type_two_error(self, level: Number, symmetric: bool = False) -> Bounds:
+        """One minus the power: the trade-off function of f-DP."""
+        lower, upper = self.power(level, symmetric)
+        return Bounds(max(0.0, 1 - upper - UNIT), min(1.0, 1 - lower + UNIT))
+
+    def power_curve(self, symmetric: bool = False, vertices: int = 2000) -> tuple[PowerCurve, PowerCurve]:
+        """Curves below and above Tr(P, Q), of about as many vertices as told.
+
+        With ``symmetric`` they bound the smallest power curve that is above those of both directions and its own mirror
+        image: what a budget must allow if nobody says which of P and Q is the hypothesis.
+
+        >>> from stirred.loss import randomised_response
+        >>> lower, upper = compose([(randomised_response(math.log(3)), 1)]).power_curve()
+        >>> [(round(level, 12), round(power, 12)) for level, power in upper.points[:2]]
+        [(0.0, 0.0), (0.25, 0.75)]
+        """
+        lower, upper = self._polylines(symmetric)
+        return lower.inside(vertices), upper.outside(vertices)
+
+    @property
+    def _ways(self) -> tuple[Direction, ...]:
+        return (self._forward,) if self._backward is self._forward else (self._forward, self._backward)
+
+    @cached_property
+    def _curves(self) -> tuple[Curve, Curve]:
+        forward = self._forward.curve()
+        return forward, forward if self._backward is self._forward else self._backward.curve()
+
+    @cached_property
+    def _kept(self) -> dict[bool, tuple[Polyline, Polyline]]:
+        return {}
+
+    def _polylines(self, symmetric: bool) -> tuple[Polyline, Polyline]:
+        symmetric = symmetric and self._backward is not self._forward
+        if symmetric not in self._kept:
+            forward, backward = self._curves
+            if symmetric:
+                forward = backward = forward.joined(backward)
+            self._kept[symmetric] = (
+                envelope(forward.lower, backward.lower, False),
+                envelope(forward.upper, backward.upper, True),
+            )
+        return self._kept[symmetric]
+
+
+# -- composing -----------------------------------------------------------------------------------------------
+
+
+@refuses_wrong_arguments
+def compose(
+    distributions: Iterable[tuple[LossDistribution, int]], grid: Number | None = None, exact: bool = True
+) -> ComposedLoss:
+    """The loss of independent mechanisms together, each as often as its count says.
+
+    If every part is the worst pair of its mechanism whatever came before, the upper bounds also hold where later
+    mechanisms are chosen by the answers of earlier ones (Zhu, Dong and Wang 2022, Theorem 10).
+
+    ``grid`` is the step to which losses are rounded; where it is left out, and ``exact``, parts that are on a common
+    lattice are composed on it, else a step is chosen for which rounding changes epsilon in about the seventh digit.
+    Nothing composed has no loss.
+
+    >>> compose([]).delta(0), compose([]).epsilon(0)
+    (Bounds(lower=0.0, upper=0.0), Bounds(lower=0.0, upper=0.0))
+    """
+    parts = [(distribution, _count(count)) for distribution, count in distributions]
+    parts = [(distribution, count) for distribution, count in parts if count > 0]
+    step = None if grid is None else finite("grid", grid)
+    if step == 0:
+        raise parameter_out_of_range("grid", grid, "above 0")
+    forward = _direction([(d.law, d.infinity, n) for d, n in parts], step, exact)
+    if all(d.symmetric for d, _ in parts):
+        backward = forward
+    else:
+        backward = _direction([(d.reverse_law, d.reverse_infinity, n) for d, n in parts], step, exact)
+    return ComposedLoss(forward.step, forward.exact and backward.exact, forward, backward)
+
+
+def _count(count: int) -> int:
+    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 0:
+        raise parameter_out_of_range("count", count, "a whole number that is at least 0")
+    return int(count)
+
+
+def _direction(parts: list[tuple[Law, float, int]], grid: float | None, exact: bool) -> Direction:
+    """One direction."""
+    infinite = _infinite([(infinity, n, getattr(law, "blur", 0.0)) for law, infinity, n in parts if infinity > 0])
+    laws = _grouped([(law, n) for law, _, n in parts])
+    if infinite[0] == 1 or not laws or any(isinstance(law, Atoms) and len(law.losses) == 0 for law, _ in laws):
+        return LatticeDirection.without_loss(infinite)
+    greatest = max(0.0, math.fsum(n * law.greatest for law, n in laws))
+    slack = math.fsum(n * _loss_error(law) for law, n in laws)
+
+    def margins(parts: list[tuple[Atoms, int]]) -> Margins:
+        return Margins(infinite, UNDERFLOW + math.fsum(n * law.cut for law, n in parts), slack, greatest)
+
+    atoms = [(law, n) for law, n in laws if isinstance(law, Atoms)]
+    smooth = [(law, n) for law, n in laws if not isinstance(law, Atoms)]
+    few = gathered(atoms)
+    if exact and grid is None and not smooth:
+        if len(few) == 1 and few[0][1] == 1:
+            return ListedDirection(margins(few), True, few[0][0])
+        common = common_step(atoms)
+        if common is not None and _points_on(atoms, common) <= LONGEST_EXACT:
+            pairs = [placed(law, n, common) for law, n in atoms]
+            below, above = (Sum(tuple(pair[side] for pair in pairs), float(common)) for side in (0, 1))
+            start = sum((n * law.first for law, n in atoms if law.first is not None), Fraction(0))
+            return LatticeDirection(margins(atoms), True, below, above, float(start))
+    rest: Parts = [*few, *smooth]
+    step = grid or chosen_step(rest)
+    if (needed := points(rest, step)) > MOST_POINTS:
+        raise grid_too_fine(needed, MOST_POINTS)
+    lower, upper, begins, cut = [], [], 0.0, []
+    for law, n in rest:
+        begin = offset(law)
+        one, other = (law, law) if isinstance(law, Atoms) else in_place_of(law, step, begin)
+        lower.append(contracted(one, n, step, begin))
+        upper.append(split(other, n, step, begin))
+        begins += n * begin
+        cut.append((other, n))
+    return LatticeDirection(margins(cut), False, Sum(tuple(lower), step), Sum(tuple(upper), step), begins)
+
+
+def _infinite(masses: list[tuple[float, int, float]]) -> tuple[float, float]:
+    """Bounds on the mass at infinity of the sum, from masses, counts and relative errors of its parts.
+
+    A single one that was told exactly stays what it was told to be.
+    """
+    if any(mass == 1 for mass, _, _ in masses):
+        return 1.0, 1.0
+    mass = -math.expm1(math.fsum(n * math.log1p(-mass) for mass, n, _ in masses))
+    error = 16 * UNIT + math.fsum(blur for _, _, blur in masses)
+    if sum(n for _, n, _ in masses) <= 1:
+        mass, error = (masses[0][0], masses[0][2]) if masses else (0.0, 0.0)
+    return mass * (1 - error), min(1.0, mass * (1 + error))
+
+
+def _grouped(parts: list[tuple[Law, int]]) -> list[tuple[Law, int]]:
+    """The parts with equal laws merged, all Gaussians merged into one, and parts without any loss left out."""
+    counts: dict[object, tuple[Law, int]] = {}
+    square = 0.0
+    for law, n in parts:
+        if isinstance(law, GaussianLaw):
+            square += n * law.mu**2
+            continue
+        key: object = law
+        if isinstance(law, Atoms):
+            if len(law.losses) == 1 and law.losses[0] == 0 and law.masses[0] == 1:
+                continue
+            key = (law.first, law.step, law.losses.tobytes(), law.masses.tobytes())
+        counts[key] = (law, n + (counts[key][1] if key in counts else 0))
+    found = list(counts.values())
+    return [*found, (GaussianLaw(math.sqrt(square)), 1)] if square > 0 else found
+
+
+def _loss_error(law: Law) -> float:
+    """How far off a loss may be, after all roundings on the way to the sum."""
+    return 32 * UNIT * max(map(abs, ends(law))) + (law.blur if isinstance(law, Atoms) else 0.0)
+
+
+def _points_on(parts: list[tuple[Atoms, int]], step: Fraction) -> Fraction:
+    """How many points of a lattice that all parts are on the sum can reach."""
+    return sum((n * (len(law.masses) - 1) * law.step / step for law, n in parts if law.step is not None), Fraction(1))
+
+
+# -- the grid -------------------------------------------------------------------------------------------------
 
 
 def chosen_step(parts: Parts) -> float:
@@ -74,8 +305,8 @@ def chosen_step(parts: Parts) -> float:
     spread = deviation(parts) or 1.0
     step = spread * math.sqrt(6 * ACCURACY / sum(n for _, n in parts))
     if any(_gap(law) > step for law, _ in parts):
-        step = min(step, REACH * spread * len(parts) / ALONE)
-    step = max(step, REACH * spread / FINEST, REACH * spread * len(parts) / WORK)
+        step = min(step, _WIDEST * spread * len(parts) / ALONE)
+    step = max(step, _WIDEST * spread / FINEST, _WIDEST * spread * len(parts) / WORK)
     step = max(step, max(span(law) for law, _ in parts) / (2 * FINEST))  # the longest part must fit
     gaps = sorted(((n * law.variance, _gap(law)) for law, n in parts if 2 * step < _gap(law) < math.inf), reverse=True)
     if not gaps:
@@ -136,8 +367,7 @@ def _gap(law: Law) -> float:
     return 0.0 if crowded else math.inf
 
 
-OUTWARDS = 16 * UNIT
-LARGEST = 690.0
+# -- power curves ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,7 +383,7 @@ class Polyline:
         """The height at a level, rounded outwards."""
         j = int(np.searchsorted(self.levels, level))
         height = float(self.heights[j] + self.slopes[j] * level)
-        return min(1.0, height * (1 + OUTWARDS)) if self.above else max(level, min(1.0, height * (1 - OUTWARDS)))
+        return min(1.0, height * (1 + _OUTWARDS)) if self.above else max(level, min(1.0, height * (1 - _OUTWARDS)))
 
     def inside(self, most: int) -> PowerCurve:
         """A curve of vertices on the polyline: nowhere above it."""
@@ -175,8 +405,8 @@ class Polyline:
 def envelope(forward: Points, backward: Points, above: bool) -> Polyline:
     """The power curve of a test of P against Q, from deltas of the pair (P, Q), forward, and of (Q, P)."""
     # Slopes too large for floats: a lower line in place of them, or none.
-    steep = np.exp(np.minimum(backward.epsilons[::-1], LARGEST))
-    finite = (backward.epsilons[::-1] < LARGEST) | (not above)
+    steep = np.exp(np.minimum(backward.epsilons[::-1], _LARGEST_EXPONENT))
+    finite = (backward.epsilons[::-1] < _LARGEST_EXPONENT) | (not above)
     gentle = np.exp(-forward.epsilons)
     slopes = np.concatenate([steep[finite], gentle, [0.0]])
     heights = np.concatenate(
@@ -221,232 +451,3 @@ def _hull(slopes, heights, chosen, levels):  # type: ignore[no-untyped-def]
             levels[size] = begin
             size += 1
     return size
-
-
-LONGEST_EXACT = 1 << 20
-"""Up to so many points a common lattice is preferred to a grid."""
-
-UNDERFLOW = 1e-290
-"""More than all the mass that is lost because floats end."""
-
-
-class Bounds(NamedTuple):
-    """A number known to lie between two others."""
-
-    lower: float
-    upper: float
-
-
-_ROUNDING = 1e-9
-"""An epsilon below which it is asked whether 0 would do."""
-
-
-@brief
-@dataclass(frozen=True, eq=False)
-class ComposedLoss:
-    """The loss between products of distributions, P_1 x P_2 x ... and Q_1 x Q_2 x ..., in both directions.
-
-    ``step`` is that of the lattice it was computed on, 0 where all losses could be listed; ``exact`` tells that no loss
-    was rounded to it.
-    """
-
-    step: float
-    exact: bool
-    _forward: OneWay | Listed
-    _backward: OneWay | Listed
-
-    def delta(self, epsilon: Number) -> Bounds:
-        """The smallest delta at ``epsilon``, the larger of both directions; at infinity the mass of infinite losses.
-
-        >>> from stirred.loss import randomised_response
-        >>> compose([(randomised_response(1), 2)]).delta(1)
-        Bounds(lower=0.337834..., upper=0.337834...)
-        """
-        e = non_negative("epsilon", epsilon)
-        found = [way.delta(e) for way in self._ways]
-        return Bounds(max(low for low, _ in found), max(high for _, high in found))
-
-    def epsilon(self, delta: Number) -> Bounds:
-        """The smallest epsilon at ``delta``, the larger of both directions; infinite where infinite losses have more
-        mass than delta. At 0 it is the largest loss.
-
-        >>> from stirred.loss import gaussian
-        >>> compose([(gaussian(1), 10)]).epsilon(1e-10)
-        Bounds(lower=24.5696..., upper=24.5696...)
-        """
-        d = probability("delta", delta)
-        found = [way.epsilon(d) for way in self._ways]
-        low, high = max(low for low, _ in found), max(high for _, high in found)
-        if 0 < high < _ROUNDING and self.delta(0).upper <= d:
-            return Bounds(0.0, 0.0)  # what is left above 0 is the margin for rounding
-        return Bounds(low, high)
-
-    def power(self, level: Number, symmetric: bool = False) -> Bounds:
-        """The largest power of a test of P against Q with false-alarm probability ``level``; ``symmetric`` as in
-        :meth:`power_curve`."""
-        at = probability("level", level)
-        lower, upper = self._polylines(symmetric)
-        return Bounds(lower.at(at), upper.at(at))
-
-    def type_two_error(self, level: Number, symmetric: bool = False) -> Bounds:
-        """One minus the power: the trade-off function of f-DP."""
-        lower, upper = self.power(level, symmetric)
-        return Bounds(max(0.0, 1 - upper - UNIT), min(1.0, 1 - lower + UNIT))
-
-    def power_curve(self, symmetric: bool = False, vertices: int = 2000) -> tuple[PowerCurve, PowerCurve]:
-        """Curves below and above Tr(P, Q), of about as many vertices as told.
-
-        With ``symmetric`` they bound the smallest power curve that is above those of both directions and its own mirror
-        image: what a budget must allow if nobody says which of P and Q is the hypothesis.
-
-        >>> from stirred.loss import randomised_response
-        >>> lower, upper = compose([(randomised_response(math.log(3)), 1)]).power_curve()
-        >>> [(round(level, 12), round(power, 12)) for level, power in upper.points[:2]]
-        [(0.0, 0.0), (0.25, 0.75)]
-        """
-        lower, upper = self._polylines(symmetric)
-        return lower.inside(vertices), upper.outside(vertices)
-
-    @property
-    def _ways(self) -> tuple[OneWay | Listed, ...]:
-        return (self._forward,) if self._backward is self._forward else (self._forward, self._backward)
-
-    @cached_property
-    def _curves(self) -> tuple[Curve, Curve]:
-        forward = self._forward.curve()
-        return forward, forward if self._backward is self._forward else self._backward.curve()
-
-    @cached_property
-    def _kept(self) -> dict[bool, tuple[Polyline, Polyline]]:
-        return {}
-
-    def _polylines(self, symmetric: bool) -> tuple[Polyline, Polyline]:
-        symmetric = symmetric and self._backward is not self._forward
-        if symmetric not in self._kept:
-            forward, backward = self._curves
-            if symmetric:
-                forward = backward = forward.joined(backward)
-            self._kept[symmetric] = (
-                envelope(forward.lower, backward.lower, False),
-                envelope(forward.upper, backward.upper, True),
-            )
-        return self._kept[symmetric]
-
-
-# -- composing -----------------------------------------------------------------------------------------------
-
-
-@refuses_wrong_arguments
-def compose(
-    distributions: Iterable[tuple[LossDistribution, int]], grid: Number | None = None, exact: bool = True
-) -> ComposedLoss:
-    """The loss of independent mechanisms together, each as often as its count says.
-
-    If every part is the worst pair of its mechanism whatever came before, the upper bounds also hold where later
-    mechanisms are chosen by the answers of earlier ones (Zhu, Dong and Wang 2022, Theorem 10).
-
-    ``grid`` is the step to which losses are rounded; where it is left out, and ``exact``, parts that are on a common
-    lattice are composed on it, else a step is chosen for which rounding changes epsilon in about the seventh digit.
-    Nothing composed has no loss.
-
-    >>> compose([]).delta(0), compose([]).epsilon(0)
-    (Bounds(lower=0.0, upper=0.0), Bounds(lower=0.0, upper=0.0))
-    """
-    parts = [(distribution, _count(count)) for distribution, count in distributions]
-    parts = [(distribution, count) for distribution, count in parts if count > 0]
-    step = None if grid is None else finite("grid", grid)
-    if step == 0:
-        raise parameter_out_of_range("grid", grid, "above 0")
-    forward = _one_way([(d.law, d.infinity, n) for d, n in parts], step, exact)
-    if all(d.symmetric for d, _ in parts):
-        backward = forward
-    else:
-        backward = _one_way([(d.reverse_law, d.reverse_infinity, n) for d, n in parts], step, exact)
-    return ComposedLoss(forward.step, forward.exact and backward.exact, forward, backward)
-
-
-def _count(count: int) -> int:
-    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 0:
-        raise parameter_out_of_range("count", count, "a whole number that is at least 0")
-    return int(count)
-
-
-def _one_way(parts: list[tuple[Law, float, int]], grid: float | None, exact: bool) -> OneWay | Listed:
-    """One direction."""
-    infinite = _infinite([(infinity, n, getattr(law, "blur", 0.0)) for law, infinity, n in parts if infinity > 0])
-    laws = _grouped([(law, n) for law, _, n in parts])
-    if infinite[0] == 1 or not laws or any(isinstance(law, Atoms) and len(law.losses) == 0 for law, _ in laws):
-        return OneWay.without_loss(infinite)
-    greatest = max(0.0, math.fsum(n * law.greatest for law, n in laws))
-    slack = math.fsum(n * _loss_error(law) for law, n in laws)
-
-    def margins(parts: list[tuple[Atoms, int]]) -> Margins:
-        return Margins(infinite, UNDERFLOW + math.fsum(n * law.cut for law, n in parts), slack, greatest)
-
-    atoms = [(law, n) for law, n in laws if isinstance(law, Atoms)]
-    smooth = [(law, n) for law, n in laws if not isinstance(law, Atoms)]
-    few = gathered(atoms)
-    if exact and grid is None and not smooth:
-        if len(few) == 1 and few[0][1] == 1:
-            return Listed(few[0][0], margins(few))
-        common = common_step(atoms)
-        if common is not None and _points_on(atoms, common) <= LONGEST_EXACT:
-            pairs = [placed(law, n, common) for law, n in atoms]
-            below, above = (Sum(tuple(pair[side] for pair in pairs), float(common)) for side in (0, 1))
-            start = sum((n * law.first for law, n in atoms if law.first is not None), Fraction(0))
-            return OneWay(below, above, float(start), margins(atoms), True)
-    rest: Parts = [*few, *smooth]
-    step = grid or chosen_step(rest)
-    if (needed := points(rest, step)) > MOST_POINTS:
-        raise grid_too_fine(needed, MOST_POINTS)
-    lower, upper, begins, cut = [], [], 0.0, []
-    for law, n in rest:
-        begin = offset(law)
-        one, other = (law, law) if isinstance(law, Atoms) else in_place_of(law, step, begin)
-        lower.append(contracted(one, n, step, begin))
-        upper.append(split(other, n, step, begin))
-        begins += n * begin
-        cut.append((other, n))
-    return OneWay(Sum(tuple(lower), step), Sum(tuple(upper), step), begins, margins(cut), False)
-
-
-def _infinite(masses: list[tuple[float, int, float]]) -> tuple[float, float]:
-    """Bounds on the mass at infinity of the sum, from masses, counts and relative errors of its parts.
-
-    A single one that was told exactly stays what it was told to be.
-    """
-    if any(mass == 1 for mass, _, _ in masses):
-        return 1.0, 1.0
-    mass = -math.expm1(math.fsum(n * math.log1p(-mass) for mass, n, _ in masses))
-    error = 16 * UNIT + math.fsum(blur for _, _, blur in masses)
-    if sum(n for _, n, _ in masses) <= 1:
-        mass, error = (masses[0][0], masses[0][2]) if masses else (0.0, 0.0)
-    return mass * (1 - error), min(1.0, mass * (1 + error))
-
-
-def _grouped(parts: list[tuple[Law, int]]) -> list[tuple[Law, int]]:
-    """The parts with equal laws merged, all Gaussians merged into one, and parts without any loss left out."""
-    counts: dict[object, tuple[Law, int]] = {}
-    square = 0.0
-    for law, n in parts:
-        if isinstance(law, GaussianLaw):
-            square += n * law.mu**2
-            continue
-        key: object = law
-        if isinstance(law, Atoms):
-            if len(law.losses) == 1 and law.losses[0] == 0 and law.masses[0] == 1:
-                continue
-            key = (law.first, law.step, law.losses.tobytes(), law.masses.tobytes())
-        counts[key] = (law, n + (counts[key][1] if key in counts else 0))
-    found = list(counts.values())
-    return [*found, (GaussianLaw(math.sqrt(square)), 1)] if square > 0 else found
-
-
-def _loss_error(law: Law) -> float:
-    """How far off a loss may be, after all roundings on the way to the sum."""
-    return 32 * UNIT * max(map(abs, ends(law))) + (law.blur if isinstance(law, Atoms) else 0.0)
-
-
-def _points_on(parts: list[tuple[Atoms, int]], step: Fraction) -> Fraction:
-    """How many points of a lattice that all parts are on the sum can reach."""
-    return sum((n * (len(law.masses) - 1) * law.step / step for law, n in parts if law.step is not None), Fraction(1))

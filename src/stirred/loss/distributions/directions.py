@@ -1,21 +1,22 @@
-"""One direction of a composed loss: bounds on delta at any epsilon; each exponential tilt covers one range of losses.
+"""Bounds on delta at any epsilon, and on epsilon at any delta, of one direction of a composed loss.
 
-Between points of the lattice, delta of a law on the lattice is straight as a function of e^epsilon. So bounds at the
-points are bounds everywhere: chords are above any convex function that is below their ends, which delta is, and below
-the lower law's delta, which is straight there.
+A loss with few values is the list of them: delta is a sum, and nothing is rounded to a grid. Any other has laws below
+and above on a lattice, and each exponential tilt covers one range of losses.
+
+Between the losses of a list, and between points of the lattice, delta of a law on them is straight as a function of
+e^epsilon. So bounds at the points are bounds everywhere: chords are above any convex function that is below their ends,
+which delta is, and below the lower law's delta, which is straight there.
 
 Delta falls as epsilon grows, so a bound from above holds at every larger epsilon and one from below at every smaller:
 bounds are made monotone, within stretches and from one to the next. ``epsilon`` is read off the same bounds as
 ``delta``, so that the two are inverse to each other.
-
-One direction of a composed loss whose atoms can all be listed: delta is a sum, and nothing is rounded to a grid.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-import operator
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -79,41 +80,29 @@ class Margins:
         )
 
 
-class _Stretch(NamedTuple):
-    """Losses, from where the lattice begins, for which one tilt is used.
-
-    ``bound`` is Chernoff's on the logarithm of delta at the tilt's mean, ``width`` half of its length.
-    """
-
-    low: float
-    high: float
-    theta: float
-    bound: float
-    width: float
-    last: bool
-
-
 @dataclass(frozen=True, eq=False)
-class OneWay:
-    """Laws below and above that of the loss, as sums on a lattice that begins at ``start``."""
+class Direction(ABC):
+    """Bounds on delta and epsilon; ``exact`` tells that no loss was rounded to a lattice."""
 
-    lower: Sum
-    upper: Sum
-    start: float
     margins: Margins
     exact: bool
 
-    @classmethod
-    def without_loss(cls, infinite: tuple[float, float]) -> OneWay:
-        """The composed loss that is 0 or infinite."""
-        return cls(Sum((), 1.0), Sum((), 1.0), 0.0, Margins(infinite, 0.0, 0.0, 0.0), True)
-
     @property
+    @abstractmethod
     def step(self) -> float:
-        """The distance between lattice points."""
-        return self.upper.step
+        """The distance between lattice points; 0 where losses are listed."""
 
-    # -- one epsilon, one delta ------------------------------------------------------------------------------
+    @abstractmethod
+    def curve(self) -> Curve:
+        """Bounds for all epsilons at once."""
+
+    @abstractmethod
+    def _at(self, epsilon: float, upper: bool) -> float:
+        """A bound on what finite losses contribute to delta, from above or from below."""
+
+    @abstractmethod
+    def _reach(self, delta: float, upper: bool) -> float:
+        """An epsilon from which on the upper bound is at most delta, or up to which the lower one is at least delta."""
 
     def delta(self, epsilon: float) -> tuple[float, float]:
         """Bounds at any epsilon >= 0."""
@@ -132,20 +121,124 @@ class OneWay:
             return math.inf, math.inf
         if delta == 0:
             return margins.greatest, margins.greatest
-        if not self.upper.parts:
-            return 0.0, 0.0 if delta >= highest else math.inf
         low = max(0.0, self._reach(delta - lowest + margins.cut, False) - margins.slack)
         high = math.inf if delta < highest else margins.greatest
         if delta > highest + margins.cut:
             high = min(high, max(0.0, self._reach(delta - highest - margins.cut, True) + margins.slack))
         # What rounding took away on the way back is given.
-        further = itertools.accumulate(itertools.repeat(2.0), operator.mul, initial=UNIT)
+        part = UNIT
         while high < margins.greatest and self.delta(high)[1] > delta:
-            high = min(margins.greatest, high + max(high, self.step) * next(further))
-        further = itertools.accumulate(itertools.repeat(2.0), operator.mul, initial=UNIT)
+            high, part = min(margins.greatest, high + max(high, self.step or part) * part), 2 * part
+        part = UNIT
         while low > 0 and self.delta(low)[0] < delta:
-            low = max(0.0, low - max(low, self.step) * next(further))
+            low, part = max(0.0, low - max(low, self.step or part) * part), 2 * part
         return min(low, high), high
+
+
+# -- losses that are listed ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class ListedDirection(Direction):
+    """A composed loss as the list of all its finite values with their masses."""
+
+    atoms: Atoms
+    step = 0.0
+
+    @cached_property
+    def _deltas(self) -> Array:
+        """The finite part of delta at each loss."""
+        deltas = np.zeros(len(self.atoms.losses))
+        _fill(self.atoms.losses, self.atoms.masses, deltas)
+        return deltas
+
+    def curve(self) -> Curve:
+        """Bounds at 0 and at every loss above it."""
+        some = self.atoms.losses > 0
+        at = np.append(0.0, self.atoms.losses[some])
+        finite = np.append(self._finite(0.0), self._deltas[some])
+        lower, upper = self.margins.widened(finite * self._rounding(False), finite * self._rounding(True))
+        return bounded(at, lower, upper, self.margins)
+
+    def _rounding(self, upper: bool) -> float:
+        """What sums of masses are multiplied by to be bounds."""
+        error = self.atoms.error + (8 * len(self.atoms.losses) + 64) * UNIT
+        return 1 + error if upper else 1 - error
+
+    def _at(self, epsilon: float, upper: bool) -> float:
+        return self._finite(epsilon) * self._rounding(upper)
+
+    def _reach(self, delta: float, upper: bool) -> float:
+        return self._crossing(delta / self._rounding(upper))
+
+    def _finite(self, epsilon: float) -> float:
+        """The finite part of delta: straight in e^epsilon between losses, and down from all mass below them."""
+        losses, deltas = self.atoms.losses, self._deltas
+        j = int(np.searchsorted(losses, epsilon, side="right")) - 1
+        if j + 1 >= len(losses):
+            return 0.0
+        if j < 0:
+            everything = float(np.sum(self.atoms.masses))
+            return float(deltas[0]) - (everything - float(deltas[0])) * math.expm1(epsilon - losses[0])
+        share = math.expm1(epsilon - losses[j]) / math.expm1(losses[j + 1] - losses[j])
+        return float(deltas[j] + share * (deltas[j + 1] - deltas[j]))
+
+    def _crossing(self, delta: float) -> float:
+        """Where the finite part of delta is ``delta``, or 0 if it is smaller before."""
+        losses, deltas = self.atoms.losses, self._deltas
+        if delta >= self._finite(0.0):
+            return 0.0
+        j = int(np.searchsorted(-deltas, -delta))  # the first loss at which it is at most that
+        if j == 0:
+            everything = float(np.sum(self.atoms.masses))
+            return float(losses[0]) + math.log1p(float(deltas[0] - delta) / (everything - float(deltas[0])))
+        share = (deltas[j - 1] - delta) / (deltas[j - 1] - deltas[j])
+        return float(losses[j - 1]) + math.log1p(float(share) * math.expm1(losses[j] - losses[j - 1]))
+
+
+@kernel
+def _fill(losses, masses, deltas):  # type: ignore[no-untyped-def]
+    """The sum of masses_i (1 - e^(losses_j - losses_i)) over i > j, for all j, without differences."""
+    above = 0.0  # the sum of masses_i e^(losses_j - losses_i) over i > j
+    for j in range(len(losses) - 2, -1, -1):
+        gap = losses[j + 1] - losses[j]
+        above = (above + masses[j + 1]) * math.exp(-gap)
+        deltas[j] = deltas[j + 1] + above * math.expm1(gap)
+
+
+# -- losses on a lattice -------------------------------------------------------------------------------------
+
+
+class _Stretch(NamedTuple):
+    """Losses, from where the lattice begins, for which one tilt is used.
+
+    ``bound`` is Chernoff's on the logarithm of delta at the tilt's mean, ``width`` half of its length.
+    """
+
+    low: float
+    high: float
+    theta: float
+    bound: float
+    width: float
+    last: bool
+
+
+@dataclass(frozen=True, eq=False)
+class LatticeDirection(Direction):
+    """Laws below and above that of the loss, as sums on a lattice that begins at ``start``."""
+
+    lower: Sum
+    upper: Sum
+    start: float
+
+    @classmethod
+    def without_loss(cls, infinite: tuple[float, float]) -> LatticeDirection:
+        """The composed loss that is 0 or infinite."""
+        return cls(Margins(infinite, 0.0, 0.0, 0.0), True, Sum((), 1.0), Sum((), 1.0), 0.0)
+
+    @property
+    def step(self) -> float:
+        return self.upper.step
 
     def curve(self) -> Curve:
         """Bounds at every point of the lattice where delta is worth telling."""
@@ -222,7 +315,6 @@ class OneWay:
         return {}
 
     def _at(self, epsilon: float, upper: bool) -> float:
-        """A bound on what finite losses contribute to delta."""
         if not self.upper.parts:
             return 0.0
         k = self._stretch_of(epsilon)
@@ -271,7 +363,8 @@ class OneWay:
         return min(max(between, float(values[j + 1])), float(values[j]))
 
     def _reach(self, delta: float, upper: bool) -> float:
-        """An epsilon from which on the upper bound is at most delta, or up to which the lower one is at least delta."""
+        if not self.upper.parts:
+            return 0.0
         k = 0
         while not self._stretch(k).last and self._stretch(k).bound > math.log(delta):
             k += 1
@@ -358,98 +451,3 @@ def _interpolated(points: Points, at: Array) -> Array:
         share = np.where(width > 0, np.expm1(at - points.epsilons[j]) / np.expm1(width), 1.0)
     share = np.clip(share, 0, 1)
     return np.asarray(points.deltas[j] + share * (points.deltas[j + 1] - points.deltas[j]))
-
-
-@dataclass(frozen=True, eq=False)
-class Listed:
-    """A composed loss as the list of all its finite values with their masses."""
-
-    atoms: Atoms
-    margins: Margins
-    step = 0.0
-    exact = True
-
-    @cached_property
-    def _deltas(self) -> Array:
-        """The finite part of delta at each loss."""
-        deltas = np.zeros(len(self.atoms.losses))
-        _fill(self.atoms.losses, self.atoms.masses, deltas)
-        return deltas
-
-    @property
-    def _error(self) -> float:
-        return self.atoms.error + (8 * len(self.atoms.losses) + 64) * UNIT
-
-    def delta(self, epsilon: float) -> tuple[float, float]:
-        """Bounds at any epsilon >= 0."""
-        margins = self.margins
-        if epsilon >= margins.greatest or math.isinf(epsilon):
-            return margins.infinite
-        low = self._at(epsilon + margins.slack) * (1 - self._error)
-        high = self._at(epsilon - margins.slack) * (1 + self._error)
-        lower, upper = margins.widened(np.array(low), np.array(high))
-        return float(lower), float(upper)
-
-    def epsilon(self, delta: float) -> tuple[float, float]:
-        """Bounds on the smallest epsilon >= 0 at any delta."""
-        margins = self.margins
-        lowest, highest = margins.infinite
-        if delta < lowest:
-            return math.inf, math.inf
-        if delta == 0:
-            return margins.greatest, margins.greatest
-        low = max(0.0, self._reach((delta - lowest + margins.cut) / (1 - self._error)) - margins.slack)
-        high = math.inf if delta < highest else margins.greatest
-        if delta > highest + margins.cut:
-            reached = self._reach((delta - highest - margins.cut) / (1 + self._error)) + margins.slack
-            high = min(high, max(0.0, reached))
-        # What rounding took away on the way back is given.
-        step = UNIT
-        while high < margins.greatest and self.delta(high)[1] > delta:
-            high, step = min(margins.greatest, high + max(high, step) * step), 2 * step
-        step = UNIT
-        while low > 0 and self.delta(low)[0] < delta:
-            low, step = max(0.0, low - max(low, step) * step), 2 * step
-        return min(low, high), high
-
-    def curve(self) -> Curve:
-        """Bounds at 0 and at every loss above it."""
-        some = self.atoms.losses > 0
-        at = np.append(0.0, self.atoms.losses[some])
-        finite = np.append(self._at(0.0), self._deltas[some])
-        lower, upper = self.margins.widened(finite * (1 - self._error), finite * (1 + self._error))
-        return bounded(at, lower, upper, self.margins)
-
-    def _at(self, epsilon: float) -> float:
-        """The finite part of delta: straight in e^epsilon between losses, and down from all mass below them."""
-        losses, deltas = self.atoms.losses, self._deltas
-        j = int(np.searchsorted(losses, epsilon, side="right")) - 1
-        if j + 1 >= len(losses):
-            return 0.0
-        if j < 0:
-            everything = float(np.sum(self.atoms.masses))
-            return float(deltas[0]) - (everything - float(deltas[0])) * math.expm1(epsilon - losses[0])
-        share = math.expm1(epsilon - losses[j]) / math.expm1(losses[j + 1] - losses[j])
-        return float(deltas[j] + share * (deltas[j + 1] - deltas[j]))
-
-    def _reach(self, delta: float) -> float:
-        """Where the finite part of delta is ``delta``, or 0 if it is smaller before."""
-        losses, deltas = self.atoms.losses, self._deltas
-        if delta >= self._at(0.0):
-            return 0.0
-        j = int(np.searchsorted(-deltas, -delta))  # the first loss at which it is at most that
-        if j == 0:
-            everything = float(np.sum(self.atoms.masses))
-            return float(losses[0]) + math.log1p(float(deltas[0] - delta) / (everything - float(deltas[0])))
-        share = (deltas[j - 1] - delta) / (deltas[j - 1] - deltas[j])
-        return float(losses[j - 1]) + math.log1p(float(share) * math.expm1(losses[j] - losses[j - 1]))
-
-
-@kernel
-def _fill(losses, masses, deltas):  # type: ignore[no-untyped-def]
-    """The sum of masses_i (1 - e^(losses_j - losses_i)) over i > j, for all j, without differences."""
-    above = 0.0  # the sum of masses_i e^(losses_j - losses_i) over i > j
-    for j in range(len(losses) - 2, -1, -1):
-        gap = losses[j + 1] - losses[j]
-        above = (above + masses[j + 1]) * math.exp(-gap)
-        deltas[j] = deltas[j + 1] + above * math.expm1(gap)
