@@ -28,7 +28,7 @@ from simulated_surveys import (
 from stirred.estimates.answers import Answers
 from stirred.noise import SeededSource
 from stirred.survey.data import Records, with_intervals
-from stirred.survey.estimating.intervals import grid_quantiles
+from stirred.survey.estimating.intervals import cumulated_shares, grid_quantiles
 from stirred.survey.estimating.measured import Family, MeasuredSurvey
 from stirred.survey.estimating.questions import answer
 from stirred.survey.measuring import error_noise, measure_errors, query_noise, true_sums
@@ -285,7 +285,8 @@ class Study:
         if kind == "quantiles":
             bands = np.searchsorted(CUTS[1:-1], values["income"], side="right")
             table = np.bincount(self.frame.codes["sex"] * (len(CUTS) - 1) + bands).reshape(2, -1)
-            return np.asarray(grid_quantiles(CUTS, table, [float(p) for p in fields["probabilities"]])).ravel()
+            edges, asked = np.array(CUTS, dtype=float), np.array([float(p) for p in fields["probabilities"]])
+            return np.concatenate([grid_quantiles(edges, row, asked) for row in cumulated_shares(table)])
         with np.errstate(invalid="ignore"):
             if kind == "proportion":
                 both = np.bincount(group * 2 + self.frame.codes["sex"], minlength=2 * len(GROUPS))

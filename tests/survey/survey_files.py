@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from stirred.survey.design.linearised import FirstStage
+from stirred.survey.design.standard_errors import FirstStage
 
 TESTS = Path(__file__).parents[1]
 DOMAINS = 4
@@ -36,14 +36,14 @@ def by_stratum(file, column):
     return file[column][np.unique(file["stratum"], return_index=True)[1]]
 
 
-def stage(file, *, fpc=False, clusters=True, keep=slice(None), lonely="refuse"):
+def stage(file, *, fpc=False, clusters=True, keep=slice(None)):
     """The first stage of a file, or of some of its records, with the numbers of the design."""
+    selected = by_stratum(file, "selected")
     return FirstStage.of(
-        strata=file["stratum"][keep],
-        clusters=file["cluster"][keep] if clusters else None,
-        selected=by_stratum(file, "selected"),
-        population=by_stratum(file, "population") if fpc else None,
-        lonely=lonely,
+        file["stratum"][keep],
+        file["cluster"][keep] if clusters else None,
+        selected,
+        by_stratum(file, "population") if fpc else np.full(len(selected), np.inf),
     )
 
 

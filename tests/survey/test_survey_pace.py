@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from stirred.errors import StirredError
-from stirred.survey.design.linearised import FirstStage
 from stirred.survey.measuring import _Places, units
 from stirred.survey.plan.fields import SurveyPlan
 from stirred.survey.weights.rules import effective_sample_size, effective_size_of_multiples
@@ -24,19 +23,6 @@ def test_effective_sizes_of_arrays_are_those_of_lists(weights):
 def test_arrays_without_positive_weights_are_refused(weights):
     with pytest.raises(StirredError):
         effective_size_of_multiples(np.array(weights, dtype=np.int64))
-
-
-def test_records_that_are_clusters_of_their_own_need_no_numbers():
-    strata = np.random.default_rng(1).integers(0, 4, 50)
-    given = FirstStage.of(strata=strata, clusters=np.arange(50), selected=[50] * 4)
-    plain = FirstStage.of(strata=strata, selected=[50] * 4)
-    assert np.array_equal(given.clusters, plain.clusters)
-    assert np.array_equal(given.cluster_strata, plain.cluster_strata)
-
-
-def test_clusters_in_two_strata_are_counted():
-    with pytest.raises(StirredError, match="2"):
-        FirstStage.of(strata=[0, 0, 1, 1, 1], clusters=[0, 1, 0, 1, 2], selected=[5, 5])
 
 
 @pytest.mark.parametrize("strata", [1, 3, 40_000])

@@ -361,39 +361,6 @@ def survey_column(column: str, problem: str, remedy: str) -> SurveyError:
     return SurveyError("survey-column", f"The {column} {problem}.", f"{remedy}.")
 
 
-def stratum_not_listed(records: int, strata: int) -> SurveyError:
-    return SurveyError(
-        "stratum-not-listed",
-        f"{records:,} records are in a stratum that the design does not list; it lists {strata:,}.",
-        "Code strata from 0 on in the order of the design, and list every one of them.",
-    )
-
-
-def clusters_not_selected(strata: int) -> SurveyError:
-    return SurveyError(
-        "clusters-not-selected",
-        f"In {strata:,} strata the records come from more clusters than the design says were selected.",
-        "Correct the number of selected clusters, or the codes of strata and clusters.",
-    )
-
-
-def more_clusters_than_exist(strata: int) -> SurveyError:
-    return SurveyError(
-        "more-clusters-than-exist",
-        f"In {strata:,} strata more clusters are selected than the population has.",
-        "Correct the numbers, or leave the population out: the variance is then that of sampling with replacement.",
-    )
-
-
-def strata_with_one_cluster(strata: int) -> SurveyError:
-    return SurveyError(
-        "strata-with-one-cluster",
-        f"In {strata:,} strata one cluster was selected, which says nothing about how clusters of a stratum differ.",
-        'Join these strata to others; or let them add nothing to the variance (lonely="certainty"), or their distance '
-        'from the mean of all clusters (lonely="centred").',
-    )
-
-
 def calibration_totals(problem: str, remedy: str) -> SurveyError:
     return SurveyError("calibration-totals", f"{problem}.", f"{remedy}.")
 

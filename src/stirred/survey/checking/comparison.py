@@ -13,11 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._progress import Progress
@@ -26,16 +24,19 @@ from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.releases.mechanism import CustodianNote, Data
 from stirred.spec.exact import near
 from stirred.survey.data import Records, read_records
-from stirred.survey.design import linearised, replicates
-from stirred.survey.design.linearised import FirstStage, WeightedSample
-from stirred.survey.design.replicates import ReplicatedSample
+from stirred.survey.design.standard_errors import (
+    Estimates,
+    FirstStage,
+    Numbers,
+    ReplicatedSample,
+    WeightedSample,
+    replicate_coefficients,
+)
 from stirred.survey.estimating.measured import MeasuredSurvey, read_measured
 from stirred.survey.estimating.questions import answer
 from stirred.survey.measuring import query_noise, query_step, true_sums
 from stirred.survey.plan.fields import SurveyPlan
 from stirred.survey.plan.sections import PublishSection
-
-Numbers = NDArray[np.float64]
 
 MANY = 1 << 40
 NOTE = """\
@@ -74,30 +75,28 @@ def design_estimates(
     Confidential. ``stage`` is that of :func:`first_stage`, for callers that ask about several tables."""
     plan = records.plan
     groups = plan.schema_of(wanted.by).number_of_groups(wanted.by)
-    weights = records.weights * near(plan.weight_step)
+    weights = np.asarray(records.weights * near(plan.weight_step), dtype=np.float64)
     domains = records.cells(wanted.by)
-    if plan.design.replicates is not None:
-        section = plan.design.replicates
-        sample: Any = ReplicatedSample.of(
-            weights,
-            np.column_stack(records.replicates),
-            section.method,
-            fay=near(section.fay) if section.method == "fay" else None,
-            coefficients=[near(one) for one in section.scales] or None,
-            domains=domains,
-            number_of_domains=groups,
-        )
-        found = _asked(replicates, sample, records, wanted)
-        return found.values.ravel(), np.sqrt(found.variances).ravel()
-    stage = first_stage(records) if stage is None else stage
-    if stage is None:
-        found = _asked(
-            linearised, WeightedSample.of(weights, domains=domains, number_of_domains=groups), records, wanted
-        )
-        return found.values.ravel(), np.full(found.values.size, np.nan)
-    sample = WeightedSample.of(weights, stage, domains=domains, number_of_domains=groups)
-    found = _asked(linearised, sample, records, wanted)
-    return found.values.ravel(), np.sqrt(found.variances).ravel()
+    section = plan.design.replicates
+    sample: WeightedSample | ReplicatedSample
+    if section is None:
+        sample = WeightedSample(weights, domains, groups, first_stage(records) if stage is None else stage)
+    else:
+        matrix = np.column_stack(records.replicates)
+        if matrix.shape[1] < 2:
+            raise errors.survey_column(
+                "replicate weights",
+                "are not numbers by records and replicates",
+                f"Give a matrix with {records.rows:,} rows and a column for each of at least 2 replicates",
+            )
+        scales = [near(one) for one in section.scales]
+        coefficients = replicate_coefficients(section.method, matrix.shape[1], near(section.fay), scales)
+        sample = ReplicatedSample(weights, matrix, coefficients, domains, groups)
+    found = _asked(sample, records, wanted)
+    return (
+        np.stack([one.values for one in found], axis=1).ravel(),
+        np.stack([one.standard_errors for one in found], axis=1).ravel(),
+    )
 
 
 def first_stage(records: Records) -> FirstStage | None:
@@ -109,32 +108,29 @@ def first_stage(records: Records) -> FirstStage | None:
     if sizes is None:
         return None
     population = [near(float(N)) if N else np.inf for _, N in sizes]
-    return FirstStage.of(
-        strata=records.strata,
-        clusters=records.clusters,
-        selected=[n for n, _ in sizes],
-        population=population,
-        lonely="certainty" if design.single == "certain" else "refuse",
-    )
+    return FirstStage.of(records.strata, records.clusters, [n for n, _ in sizes], population)
 
 
-def _asked(module: Any, sample: Any, records: Records, wanted: PublishSection) -> Any:
+def _asked(sample: WeightedSample | ReplicatedSample, records: Records, wanted: PublishSection) -> list[Estimates]:
+    """The estimates of a table; of proportions those of each category."""
     plan = records.plan
 
     def values(name: str) -> Numbers:
         return np.asarray(records.values[name] * near(plan.variable(name).step))
 
     if wanted.kind == "count":
-        return module.totals(sample)
+        return [sample.totals()]
     if wanted.kind == "total":
-        return module.totals(sample, values(str(wanted.of)))
+        return [sample.totals(values(str(wanted.of)))]
     if wanted.kind == "mean":
-        return module.means(sample, values(str(wanted.of)))
+        return [sample.ratios(values(str(wanted.of)))]
     if wanted.kind == "ratio":
-        return module.ratios(sample, values(str(wanted.of)), values(str(wanted.over)))
+        return [sample.ratios(values(str(wanted.of)), values(str(wanted.over)))]
     if wanted.kind == "proportion":
-        name = str(wanted.of)
-        return module.proportions(sample, records.cells([name]), plan.schema_of([name]).number_of_groups([name]))
+        names = [str(wanted.of)]
+        categories = records.cells(names)
+        number = plan.schema_of(names).number_of_groups(names)
+        return [sample.ratios((categories == category).astype(np.float64)) for category in range(number)]
     raise errors.estimate_question(f"A table of {wanted.kind}", "has no design standard error")
 
 

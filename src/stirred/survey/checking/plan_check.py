@@ -22,7 +22,7 @@ from stirred.spec.exact import bound, written
 from stirred.survey.checking.against_plan import Repeats, open_stops, require_design, stops_of
 from stirred.survey.checking.comparison import design_estimates, first_stage
 from stirred.survey.data import Records, read_records
-from stirred.survey.design.linearised import FirstStage
+from stirred.survey.design.standard_errors import FirstStage
 from stirred.survey.estimating.measured import Array, MeasuredSurvey, measured_tables
 from stirred.survey.estimating.questions import answer
 from stirred.survey.measuring import (

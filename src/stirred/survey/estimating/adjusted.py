@@ -22,8 +22,8 @@ from stirred import errors
 from stirred.spec.exact import near
 from stirred.survey.estimating.intervals import Curve, DesignBound, SamplingErrors, Source
 from stirred.survey.estimating.measured import Array, MeasuredSurvey, Where
+from stirred.survey.estimating.public_totals import AdjustedTable, calibrate_linearly, categories, post_stratify, rake
 from stirred.survey.plan.sections import CalibrationSection, PublishSection
-from stirred.survey.weights.adjustment import AdjustedTable, calibrate_table, post_stratify_table, rake_table
 
 Codes = NDArray[np.int64]
 Forms = dict[tuple[str | None, tuple[str, ...]], Array]
@@ -124,32 +124,16 @@ class _Adjusted:
         self.shape = tuple(len(self.schema.values(name)) for name in names)
         self.counts = survey.family(None).estimates(names, {}).reshape(self.shape)
         self.margins = [
-            (tuple(names.index(name) for name in margin.by), [near(total) for total in margin.totals])
+            (axes, np.reshape([near(total) for total in margin.totals], [self.shape[axis] for axis in axes]))
             for margin in section.margins
+            for axes in [tuple(names.index(name) for name in margin.by)]
         ]
         self.adjusted = self._factors()
 
     def _factors(self) -> AdjustedTable:
-        shaped = [(axes, np.reshape(totals, [self.shape[axis] for axis in axes])) for axes, totals in self.margins]
         if self.section.method == "post-stratified":
-            axes, totals = shaped[0]
-            return post_stratify_table(self.counts, axes, totals, negative="keep")
-        if self.section.method == "raked":
-            return rake_table(self.counts, shaped)
-        dummies = self._dummies()
-        totals = np.concatenate([np.ravel(totals) for _, totals in shaped])
-        return calibrate_table(self.counts, dummies.reshape(*self.shape, -1), totals, negative="keep")
-
-    def _dummies(self) -> Array:
-        """For every cell which category of every margin it is in."""
-        places = np.indices(self.shape).reshape(len(self.shape), -1)
-        columns = []
-        for axes, totals in self.margins:
-            code = np.zeros(places.shape[1], dtype=np.int64)
-            for axis in axes:
-                code = code * self.shape[axis] + places[axis]
-            columns.append(np.eye(len(totals))[code])
-        return np.hstack(columns)
+            return post_stratify(self.counts, self.margins[0])
+        return (rake if self.section.method == "raked" else calibrate_linearly)(self.counts, self.margins)
 
     def sums(self, of: str | None, by: tuple[str, ...]) -> _Sums:
         """The measured sums of a variable (or counts) by calibration variables and some names."""
@@ -232,7 +216,7 @@ class _Adjusted:
         weights, sums = counts, by_cell
         if self.section.method == "raked":
             weights, sums = np.maximum(counts, 0.0) * factors, by_cell * factors
-        dummies = self._dummies()
+        dummies = categories(self.shape, self.margins)
         moments = dummies.T @ (weights[:, None] * dummies)
         solved = np.linalg.pinv(moments, rcond=1e-10, hermitian=True) @ (dummies.T @ sums.T)
         fits = (dummies @ solved).T

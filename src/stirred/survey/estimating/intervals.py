@@ -1,4 +1,4 @@
-"""The error of sampling in an estimate: measured under the plan's budget, or bounded from public facts.
+"""Intervals of estimates: the error of sampling, measured or bounded, and the noise together; quantiles with theirs.
 
 The linearised variance of a sum of residuals e = w r is the sum, over strata h of n selected primary units of N, of
 f (Q - T^2 / n), where f = (1 - n/N) n/(n - 1), Q the sum over primary units of their squared totals and T the sum of
@@ -12,53 +12,43 @@ These bounds are functions of the truth that an interval is about. They are kept
 holds the values t from which the estimate is not further away than so many standard errors *at t*, as Wilson's interval
 of a proportion. It stays valid where a domain has so few records that the variance at the estimate would mislead.
 
+The error of an estimate is the sum of two independent parts, of sampling (nearly normal) and of noise. Normal noise
+keeps the sum normal. Laplace noise has longer tails: the quantile of the sum of a normal and a Laplace law with these
+variances is taken, which is exact for one measured number, or the normal quantile where that is larger: sums of several
+numbers lie between the two. Quotients have Fieller's intervals: t is inside if Y - t X is within so many of its own
+standard errors of 0. Where these depend on t as well, they are taken at t (Wilson 1927). A sum is a quotient whose
+denominator is known to be 1.
+
+Quantiles are read off a stated grid. The share at or below each edge is the cumulated count over the total, and grows
+in a straight line between edges; the quantile of a probability p is the smallest value whose share is at least p.
+Counts may hold noise: cumulated shares that fall are replaced by the nearest ones that do not (isotonic regression,
+least squares), so no count is cut off at 0 by itself. The share has a standard error, of noise and of sampling, as any
+other quotient; it turns into an interval of the quantile by reading the distribution backwards (Woodruff 1952).
+
 The invariant a reader must know: a design standard error is never published without protection.
-
-Ends of intervals whose error is part sampling (nearly normal) and part noise (normal or Laplace).
-
-The error of an estimate is the sum of two independent parts. Normal noise keeps the sum normal. Laplace noise has
-longer tails: the quantile of the sum of a normal and a Laplace law with these variances is taken, which is exact for
-one measured number, or the normal quantile where that is larger: sums of several numbers lie between the two.
-Quotients have Fieller's intervals: t is inside if Y - t X is within so many of its own standard errors of 0. Where
-these depend on t as well, they are taken at t (Wilson 1927). A sum is a quotient whose denominator is known to be 1.
-
-Quantiles of a distribution on a stated grid, from weighted counts by interval, with Woodruff's intervals.
-
-The share at or below each edge of the grid is the cumulated count over the total. Between edges the share is taken to
-grow in a straight line (rule "linear"), or all records of an interval are taken to lie at its upper edge (rule
-"step", for variables whose values are the edges). The quantile of a probability p is the smallest value whose share is
-at least p. Keep in mind: counts may hold noise; cumulated shares that fall are replaced by the nearest ones that do not
-(isotonic regression, least squares), so no count is cut off at 0 by itself.
-
-Quantiles of a variable from weighted counts in intervals of it, with intervals for sampling and noise.
-
-A share at or below an edge is a quotient of measured sums like any other; its standard error, of noise and of sampling,
-turns into an interval of the quantile by reading the distribution backwards (Woodruff 1952).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import inf
-from typing import Any, Literal, get_args
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred import errors
 from stirred._lazy import later
 from stirred.estimates.answers import NO_ESTIMATE, Answers, Parts
 from stirred.spec.exact import near, written
-from stirred.survey.estimating.measured import Array as Array_of_combining
-from stirred.survey.estimating.measured import MeasuredSurvey
+from stirred.survey.estimating.measured import Array, MeasuredSurvey
 from stirred.survey.measuring import error_noise, units
 from stirred.survey.plan.fields import SurveyPlan
 from stirred.survey.plan.sections import PublishSection
-from stirred.survey.weights.adjustment import Numbers
 
-Array = NDArray[np.float64]
+optimize, special = later("scipy.optimize"), later("scipy.special")
+
 Source = Literal["measured", "bounded", "unknown"]
 
 CLEAR = 3.0
@@ -207,9 +197,6 @@ def measured_errors(survey: MeasuredSurvey, wanted: PublishSection) -> SamplingE
     return SamplingErrors(np.maximum(squares, noise), "measured", noise, measured=squares, freedom=freedom)
 
 
-special = later("scipy.special")
-
-
 _GRID = 200
 """Shares of noise at which quantiles are computed; between them they are interpolated."""
 
@@ -294,145 +281,36 @@ def _roots(
     return lower, upper, np.asarray(usable & (inner < 0))
 
 
-optimize, special_of_quantiles = later("scipy.optimize"), later("scipy.special")
-
-Rule = Literal["linear", "step"]
-
 _SAME = 1e-12
 """Shares that differ by less are one: sums of weights in another order differ by as much."""
 
 
-@dataclass(frozen=True, eq=False)
-class QuantileIntervals:
-    """Quantiles with the ends of their intervals, one for each probability."""
+def cumulated_shares(counts: Array) -> Array:
+    """Shares at or below the upper edge of each interval, never falling, for groups (rows) whose counts are not 0.
 
-    values: Numbers
-    lower: Numbers
-    upper: Numbers
-    cut_off: int
-    """Ends at the edge of the grid because the share there would be below 0 or above 1."""
-
-
-def cumulated_shares(counts: Any) -> Numbers:
-    """Shares at or below the upper edge of each interval, never falling; the last axis of ``counts`` is the grid.
-
-    >>> cumulated_shares([1, 2, 1]).tolist(), cumulated_shares([4, -1, 1, 4]).tolist()
-    ([0.25, 0.75, 1.0], [0.4375, 0.4375, 0.5, 1.0])
+    >>> cumulated_shares(np.array([[1, 2, 0, 1], [4, -1, 1, 4]])).tolist()
+    [[0.25, 0.75, 0.75, 1.0], [0.4375, 0.4375, 0.5, 1.0]]
     """
-    given = np.asarray(counts)
-    if given.dtype.kind not in "biuf" or given.ndim == 0 or not given.shape[-1] or not np.isfinite(given).all():
-        raise errors.survey_column("counts by interval", "are missing or not numbers", "Give one for each interval")
-    cumulated = np.cumsum(given.astype(np.float64), axis=-1)
-    whole = cumulated[..., -1:]
-    if (whole <= 0).any():
-        raise errors.survey_column(
-            "counts by interval", "add up to 0 or less, so that there is no distribution", "Ask for larger domains"
-        )
-    shares = cumulated / whole
-    falling = (np.diff(shares, axis=-1) < 0).any(axis=-1) | (shares < 0).any(axis=-1) | (shares > 1).any(axis=-1)
-    for place in np.argwhere(np.atleast_1d(falling)):
-        row = shares if shares.ndim == 1 else shares[tuple(place)]
-        row[:-1] = np.clip(optimize.isotonic_regression(row[:-1]).x, 0.0, 1.0)
-    return np.asarray(shares)
+    cumulated = np.cumsum(counts, axis=1)
+    shares = np.asarray(cumulated / cumulated[:, -1:])
+    falling = (np.diff(shares, axis=1) < 0).any(axis=1) | (shares < 0).any(axis=1) | (shares > 1).any(axis=1)
+    for row in np.flatnonzero(falling):
+        shares[row, :-1] = np.clip(optimize.isotonic_regression(shares[row, :-1]).x, 0.0, 1.0)
+    return shares
 
 
-def grid_quantiles(edges: Any, counts: Any, probabilities: Any, *, rule: Rule = "linear") -> Numbers:
-    """Quantiles of counts (one for each interval, or domains by intervals) between edges, one more than intervals.
+def grid_quantiles(edges: Array, shares: Array, probabilities: Array) -> Array:
+    """The smallest value whose share is at least each probability; edges are one more than shares at or below them.
 
-    >>> grid_quantiles([0, 10, 20], [1, 2], [0.25, 0.5]).tolist()
+    >>> grid_quantiles(np.array([0, 10, 20]), np.array([1 / 3, 1]), np.array([0.25, 0.5])).tolist()
     [7.5, 12.5]
     """
-    shares = cumulated_shares(counts)
-    points = _edges(edges, shares.shape[-1])
-    wanted = _probabilities(probabilities)
-    if shares.ndim == 1:
-        return _inverted(points, shares, wanted, _rule(rule))
-    rows = shares.reshape(-1, shares.shape[-1])
-    found = [_inverted(points, row, wanted, _rule(rule)) for row in rows]
-    return np.reshape(found, (*shares.shape[:-1], len(wanted)))
-
-
-def woodruff_intervals(
-    edges: Any,
-    counts: Any,
-    probabilities: Any,
-    standard_error: Callable[[float], float],
-    *,
-    confidence: float = 0.95,
-    degrees_of_freedom: float | None = None,
-    rule: Rule = "linear",
-) -> QuantileIntervals:
-    """Quantiles with intervals: the quantiles of p - t s and p + t s (Woodruff 1952).
-
-    ``standard_error`` takes a value and gives s, the standard error of the share at or below it (with the noise, where
-    counts hold some). t is the quantile of the normal distribution, or of Student's with ``degrees_of_freedom``. With
-    the rule "step", R's survey goes out from the share at the quantile, which may exceed p; give that share to match.
-
-    >>> found = woodruff_intervals([0, 10, 20], [5, 5], [0.5], lambda value: 0.1, confidence=0.9)
-    >>> found.values.round(2).tolist(), found.lower.round(2).tolist(), found.upper.round(2).tolist()
-    ([10.0], [6.71], [13.29])
-    """
-    if not 0 < confidence < 1:
-        raise errors.design_number("The confidence", "not between 0 and 1", "a number between 0 and 1")
-    shares = cumulated_shares(counts)
-    if shares.ndim != 1:
-        raise errors.survey_column("counts by interval", "are of several domains", "Give one domain at a time")
-    points, wanted = _edges(edges, len(shares)), _probabilities(probabilities)
-    values = _inverted(points, shares, wanted, _rule(rule))
-    tail = (1 + confidence) / 2
-    factor = (
-        special_of_quantiles.ndtri(tail)
-        if degrees_of_freedom is None
-        else special_of_quantiles.stdtrit(degrees_of_freedom, tail)
-    )
-    spread = factor * np.array([float(standard_error(float(value))) for value in values])
-    if not (spread >= 0).all():
-        raise errors.survey_column("standard errors of shares", "are negative or missing", "Give numbers from 0 on")
-    low, high = wanted - spread, wanted + spread
-    return QuantileIntervals(
-        values,
-        _inverted(points, shares, np.clip(low, 0, 1), rule),
-        _inverted(points, shares, np.clip(high, 0, 1), rule),
-        int(np.count_nonzero(low < 0) + np.count_nonzero(high > 1)),
-    )
-
-
-def _inverted(points: Numbers, shares: Numbers, probabilities: Numbers, rule: Rule) -> Numbers:
-    """The smallest value whose share is at least each probability."""
     at_edges = np.concatenate([[0.0], shares])
     upper = np.searchsorted(at_edges, probabilities - _SAME, side="left").clip(0, len(shares))
-    if rule == "step":
-        # The smallest value is the upper edge of the first interval with a record, also for the probability 0.
-        upper = np.maximum(upper, np.searchsorted(at_edges, _SAME, side="right"))
-        return np.asarray(points[upper])
     lower = np.maximum(upper - 1, 0)
     width = at_edges[upper] - at_edges[lower]
     part = np.divide(probabilities - at_edges[lower], width, out=np.zeros(len(width)), where=width > 0)
-    return np.asarray(points[lower] + part.clip(0, 1) * (points[upper] - points[lower]))
-
-
-def _rule(rule: Rule) -> Rule:
-    if rule not in get_args(Rule):
-        raise errors.design_choice("rule", "is not known", f"Choose {errors.listed(get_args(Rule), 'or')}")
-    return rule
-
-
-def _edges(edges: Any, intervals: int) -> Numbers:
-    points = np.asarray(edges)
-    if points.dtype.kind not in "iuf" or points.shape != (intervals + 1,) or not np.isfinite(points).all():
-        raise errors.survey_column(
-            "edges of the grid", "are not finite numbers, one more than intervals", f"Give {intervals + 1:,} numbers"
-        )
-    if not (np.diff(points) > 0).all():
-        raise errors.survey_column("edges of the grid", "do not grow", "Give each edge once, in their order")
-    return points.astype(np.float64)
-
-
-def _probabilities(probabilities: Any) -> Numbers:
-    wanted = np.asarray(probabilities)
-    if wanted.dtype.kind not in "iuf" or wanted.ndim != 1 or not ((wanted >= 0) & (wanted <= 1)).all():
-        raise errors.survey_column("probabilities", "are not numbers from 0 to 1", "Give an array of them")
-    return wanted.astype(np.float64)
+    return np.asarray(edges[lower] + part.clip(0, 1) * (edges[upper] - edges[lower]))
 
 
 NOT_POSITIVE = f"{NO_ESTIMATE}: the count of the group is not above 0 after noise"
@@ -456,7 +334,7 @@ def quantile_answers(survey: MeasuredSurvey, wanted: PublishSection, where: Mapp
     shares = np.full(counts.shape, np.nan)
     if usable.any():
         shares[usable] = cumulated_shares(counts[usable])
-        values[usable] = grid_quantiles(edges, counts[usable], probabilities)
+        values[usable] = [grid_quantiles(edges, row, probabilities) for row in shares[usable]]
     noise = _share_noise(survey, by, where, counts)
     bound = DesignBound.of(plan)
     totals = counts.sum(axis=1)
@@ -508,8 +386,8 @@ def quantile_answers(survey: MeasuredSurvey, wanted: PublishSection, where: Mapp
 
 
 def _share_noise(
-    survey: MeasuredSurvey, by: tuple[str, ...], where: Mapping[str, tuple[str, ...]], counts: Array_of_combining
-) -> Array_of_combining:
+    survey: MeasuredSurvey, by: tuple[str, ...], where: Mapping[str, tuple[str, ...]], counts: Array
+) -> Array:
     """The noise variance of the share at or below each upper edge, in every group."""
     grid = counts.shape[1]
     places = np.arange(counts.size).reshape(-1, grid)
@@ -524,9 +402,7 @@ def _share_noise(
     return np.asarray(np.maximum(np.nan_to_num(found), 0.0))
 
 
-def _read_back(
-    edges: Array_of_combining, shares: Array_of_combining, wanted: Array_of_combining, side: str
-) -> Array_of_combining:
+def _read_back(edges: Array, shares: Array, wanted: Array, side: str) -> Array:
     """The value at which a rising distribution reaches each share; of a flat part its lower or upper end."""
     wanted = np.clip(wanted, 0.0, 1.0)
     at = np.clip(np.searchsorted(shares, wanted, side=side), 1, len(shares) - 1)  # type: ignore[call-overload]
