@@ -65,7 +65,7 @@ class Runner:
     def run(self, *words: object) -> Ended:
         """One command, with a watchdog."""
         before, argv = signal.signal(signal.SIGALRM, _hung), sys.argv
-        build, app.build = app.build, lambda: self.command
+        build, app.build = app.build, lambda *_: self.command
         out, err = io.StringIO(), io.StringIO()
         faulthandler.dump_traceback_later(3 * SECONDS, exit=True, file=sys.__stderr__)
         signal.setitimer(signal.ITIMER_REAL, SECONDS)

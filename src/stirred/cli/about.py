@@ -77,7 +77,6 @@ FORM = 1
 
 def bill_of_materials() -> dict[str, Any]:
     """Versions by name: of Python, of each required library, and of each form of file that is written and read."""
-    from stirred.lab.study import study_file
     from stirred.releases import plans
     from stirred.releases.folder import documents, manifest
     from stirred.releases.folder import documents as texts
@@ -100,7 +99,7 @@ def bill_of_materials() -> dict[str, Any]:
             "check": texts.CHECK_FORM,
             "explanation": explaining.FORMAT_VERSION,
             "calibration": targets.FORM,
-            "study": study_file.FORM,
+            "study": plans.STUDY_FORM,
         },
     }
 

@@ -11,6 +11,8 @@ import contextlib
 import errno
 import os
 import sys
+from collections.abc import Sequence
+from importlib import import_module
 
 import typer
 
@@ -34,7 +36,6 @@ from stirred.cli.options import computing, of_verb, with_options
 from stirred.cli.printing import Printed, complain, note, print_json
 from stirred.errors import StirredError
 from stirred.errors.kinds import place_of
-from stirred.lab import commands
 from stirred.releases.folder.atomic import Terminated
 
 FINE, VERDICT, REFUSED, FAULT, INTERRUPTED = 0, 1, 2, 3, 130
@@ -48,11 +49,17 @@ _CODES = (
 _SYSTEM = (errno.ENAMETOOLONG, errno.EACCES, errno.EPERM, errno.ELOOP, errno.ENOSPC, errno.EROFS, errno.EMFILE,
            errno.ENFILE, errno.EIO, errno.ENOMEM, errno.ESTALE, errno.ETIMEDOUT)  # fmt: skip
 """What an operating system may refuse for a reason outside of this program."""
+LABORATORY = {"audit", "reproduce", "study"}
+"""Commands that ``stirred.lab.commands`` adds: the one place where the product loads something of the laboratory."""
 _STOPPED_WORDS = "interrupted. Partial files were removed; a release folder that exists is complete."
 
 
-def build() -> typer.Typer:
-    """All commands, with the options and commands that each mechanism adds."""
+def build(words: Sequence[str] | None = None) -> typer.Typer:
+    """All commands, with the options and commands that each mechanism adds.
+
+    The laboratory adds its commands itself, and is loaded if one of them is among ``words``, the command line.
+    Otherwise they stand in the list of commands only. Without ``words`` all commands are there.
+    """
     app = typer.Typer(
         name="stirred",
         cls=HelpOfGroup,
@@ -76,12 +83,14 @@ def build() -> typer.Typer:
     app.command("limits")(guarantees.limits)
     app.command("responses")(estimating.responses)
     app.command("lint")(guarantees.lint)
-    app.command("study")(computing(commands.study))
-    app.command("reproduce")(computing(commands.reproduce))
+    app.add_typer(planning.app, name="plan")
+    if words is None or "_STIRRED_COMPLETE" in os.environ or not LABORATORY.isdisjoint(words):
+        import_module("stirred.lab.commands").register(app)
+    else:
+        for name in sorted(LABORATORY):
+            app.command(name)(_not_loaded)
     app.command("deployments")(deployments.deployments)
     app.command("context")(planning.context)
-    app.add_typer(planning.app, name="plan")
-    app.add_typer(commands.app, name="audit")
     app.add_typer(ledger.app, name="ledger")
     app.add_typer(registry.app, name="registry")
     app.command("leftovers")(verifying.leftovers)
@@ -94,6 +103,10 @@ def build() -> typer.Typer:
     add_examples(app, {**added, **EXAMPLES})
     app.callback(invoke_without_command=True)(options)
     return app
+
+
+def _not_loaded() -> None:
+    """Stands in the list of commands for a command of the laboratory that was not typed."""
 
 
 def options(
@@ -126,7 +139,7 @@ def main() -> None:
 def _run() -> int:
     """Run the command that was typed, say what went wrong if anything did, and give its exit code."""
     try:
-        build()(prog_name="stirred", standalone_mode=True)
+        build(sys.argv[1:])(prog_name="stirred", standalone_mode=True)
     except SystemExit as ending:
         if ending.code == INTERRUPTED:  # typer's way of passing on Ctrl-C
             complain(_STOPPED_WORDS)

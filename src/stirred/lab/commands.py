@@ -1,12 +1,6 @@
-"""``stirred audit exact``: the true loss of a swap of one stratum, computed from all tables with its margins.
+"""The commands of the laboratory: ``stirred audit``, ``stirred study`` and ``stirred reproduce``.
 
-``stirred audit noise``: do draws have the law that they should have?
-
-``stirred audit``: does a program keep its promise, and what does a release betray?
-
-``stirred study``: plans and simulated swappers side by side on one dataset.
-
-``stirred reproduce``: published numbers, computed again.
+They add themselves to the command line: :func:`register` is called when one of these words is typed.
 """
 
 from __future__ import annotations
@@ -21,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stirred import errors
+from stirred.cli.help_texts import as_epilog
 from stirred.cli.options import Paper, computing
 from stirred.lab.audit.results import FALSE_ALARM
 
@@ -30,32 +25,145 @@ if TYPE_CHECKING:
     from stirred.lab.audit.results import Audit
     from stirred.releases.plans import Plan
 
+PlanFile = Annotated[Path, typer.Argument(help="The plan, a TOML file. Its data are not read.")]
+Runs = Annotated[
+    int | None,
+    typer.Option(help="How often the program is run for each question. Default: chosen for the plan.", min=2),
+]
+Time = Annotated[
+    str | None,
+    typer.Option("--time", help="About how long the audit may take, such as 90s, 5m or 1h; takes the place of --runs."),
+]
+FalseAlarm = Annotated[
+    float | None,
+    typer.Option(
+        help="The largest probability with which a program that keeps its promise may be reported as wrong. "
+        "Default: one in a million."
+    ),
+]
+Confidence = Annotated[
+    float, typer.Option(help="The confidence level of the lower bounds on the privacy loss that are printed.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")]
 
-def exact(
-    held: Annotated[
-        str, typer.Option(help="The number of records with each value of the held variables, such as 10,10.")
-    ],
-    swapped: Annotated[
-        str, typer.Option(help="The number of records with each value of the swapped variables, such as 5,5,10.")
-    ],
-    rate: Annotated[str, typer.Option(help="The swap rate, such as 0.05 or 1/20.")],
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")
-    ] = False,
+_SECONDS = {"s": 1, "m": 60, "h": 3600}
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of the laboratory to ``app``, each with its line in the list of commands and its example."""
+    audit = typer.Typer(
+        help="Test whether a program keeps the guarantee that it promises, and look for traces of the data in "
+        "releases.",
+        no_args_is_help=True,
+        rich_markup_mode=None,
+    )
+    for command, summary, example in (
+        (plan, "Test stirred's own program for a plan.", "plan plan.toml --time 5m"),
+        (
+            program,
+            "Test another program against a plan.",
+            "program plan.toml --command 'python swap.py {input} {output}' --runs 200",
+        ),
+        (release, "Look for traces of the data in a release.", "release release --input households.csv"),
+        (noise, "Test random numbers against a distribution.", "noise draws.txt --law gaussian --sigma2 10"),
+        (exact, "Compute the exact loss of a swap of one stratum.", "exact --held 10,10 --swapped 5,5,10 --rate 0.05"),
+    ):
+        audit.command(command.__name__, short_help=summary, epilog=as_epilog(f"stirred audit {example}"))(
+            computing(command)
+        )
+    app.add_typer(audit, name="audit", epilog=as_epilog("stirred audit release release --input households.csv"))
+    app.command("study", epilog=as_epilog("stirred study study.toml --draws 5 --out compared"))(computing(study))
+    app.command("reproduce", epilog=as_epilog("stirred reproduce thesis/table-3.2"))(computing(reproduce))
+
+
+def plan(
+    plan: PlanFile,
+    runs: Runs = None,
+    time: Time = None,
+    false_alarm: FalseAlarm = None,
+    confidence: Confidence = 0.95,
+    as_json: AsJson = False,
 ) -> None:
-    """Compute the exact privacy loss of a swap of one stratum (records with equal match variables), and compare it with
-    the epsilon of the theorem. Needs counts only; no data are read."""
-    from stirred.lab.audit.exact_loss import exact_audit
+    """Test stirred's own program for a plan: whether its outputs have the right probabilities, and whether it keeps its
+    guarantee on the pairs of inputs that are hardest to protect.
 
-    audit = exact_audit(_totals("--held", held), _totals("--swapped", swapped), rate)
-    sys.stdout.write(audit.to_json() if as_json else f"{audit}\n")
+    The inputs are invented; no data are read. Exits with 1 if anything is wrong.
+    """
+    _audit(_read(plan), None, runs, time, false_alarm, confidence, as_json)
 
 
-def _totals(option: str, text: str) -> list[int]:
-    try:
-        return [int(part) for part in text.split(",")]
-    except ValueError:
-        raise errors.audit_question(option, "must be whole numbers with commas between them, such as 10,10") from None
+def program(
+    plan: PlanFile,
+    command: Annotated[
+        str | None,
+        typer.Option(
+            help="The program as a command line, such as 'python swap.py {input} {output}'. {input} and {output} are "
+            "replaced by paths of CSV files, {input:persons} and {output:persons} by those of another table, "
+            "{input.parquet} by a Parquet file."
+        ),
+    ] = None,
+    python: Annotated[
+        str | None,
+        typer.Option(
+            help="The program as a Python function, written module:function, that takes tables and returns tables."
+        ),
+    ] = None,
+    runs: Runs = None,
+    time: Time = None,
+    timeout: Annotated[
+        str, typer.Option(help="How long one run of --command may take before it is ended, such as 60s.")
+    ] = "60s",
+    false_alarm: FalseAlarm = None,
+    confidence: Confidence = 0.95,
+    as_json: AsJson = False,
+) -> None:
+    """Test a program that you or others wrote: whether its outputs have the probabilities that the plan prescribes, and
+    whether it keeps the guarantee.
+
+    The program is run on invented files, never on data. Exits with 1 if anything is wrong.
+    """
+    from stirred.lab.audit.plan_audit import command_program, python_program
+
+    if (command is None) == (python is None):
+        raise typer.BadParameter("name the program with either --command or --python.")
+    read = _read(plan)
+    made = python_program(read, python) if python is not None else None
+    tried = made or command_program(read, command or "", seconds_of(timeout))
+    _audit(read, tried, runs, time, false_alarm, confidence, as_json)
+
+
+def release(
+    release: Annotated[
+        Path, typer.Argument(help="A release folder or a released file, made by stirred or by another program.")
+    ],
+    input: Annotated[
+        list[str],
+        typer.Option(
+            help="The confidential file from which the release was made; for several tables, TABLE=FILE. Repeatable."
+        ),
+    ],
+    false_alarm: Annotated[
+        float | None,
+        typer.Option(
+            help="The largest probability with which an order of rows or ids without a trace may be reported. "
+            "Default: one in a million."
+        ),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Look for traces of the confidential file in a release: order of rows, ids, metadata, names and paths, forgotten
+    files.
+
+    What it prints is confidential. Exits with 1 if anything is found.
+    """
+    from stirred._progress import OnTerminal
+    from stirred.lab.audit.results import FALSE_ALARM
+    from stirred.lab.audit.traces import audit_release
+
+    with OnTerminal() as progress:
+        rate = FALSE_ALARM if false_alarm is None else false_alarm
+        found = audit_release(release, _inputs(input), false_alarm=rate, progress=progress)
+    show(found, as_json)
 
 
 class LawName(StrEnum):
@@ -160,134 +268,31 @@ def _audited(
     return replace(audit, runs=2, about=(*audit.about, told))
 
 
-app = typer.Typer(
-    help="Test whether a program keeps the guarantee that it promises, and look for traces of the data in releases.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-
-PlanFile = Annotated[Path, typer.Argument(help="The plan, a TOML file. Its data are not read.")]
-Runs = Annotated[
-    int | None,
-    typer.Option(help="How often the program is run for each question. Default: chosen for the plan.", min=2),
-]
-Time = Annotated[
-    str | None,
-    typer.Option("--time", help="About how long the audit may take, such as 90s, 5m or 1h; takes the place of --runs."),
-]
-FalseAlarm = Annotated[
-    float | None,
-    typer.Option(
-        help="The largest probability with which a program that keeps its promise may be reported as wrong. "
-        "Default: one in a million."
-    ),
-]
-Confidence = Annotated[
-    float, typer.Option(help="The confidence level of the lower bounds on the privacy loss that are printed.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")]
-
-_SECONDS = {"s": 1, "m": 60, "h": 3600}
-
-
-@app.command("plan")
-@computing
-def plan(
-    plan: PlanFile,
-    runs: Runs = None,
-    time: Time = None,
-    false_alarm: FalseAlarm = None,
-    confidence: Confidence = 0.95,
-    as_json: AsJson = False,
-) -> None:
-    """Test stirred's own program for a plan: whether its outputs have the right probabilities, and whether it keeps its
-    guarantee on the pairs of inputs that are hardest to protect.
-
-    The inputs are invented; no data are read. Exits with 1 if anything is wrong.
-    """
-    _audit(_read(plan), None, runs, time, false_alarm, confidence, as_json)
-
-
-@app.command("program")
-@computing
-def program(
-    plan: PlanFile,
-    command: Annotated[
-        str | None,
-        typer.Option(
-            help="The program as a command line, such as 'python swap.py {input} {output}'. {input} and {output} are "
-            "replaced by paths of CSV files, {input:persons} and {output:persons} by those of another table, "
-            "{input.parquet} by a Parquet file."
-        ),
-    ] = None,
-    python: Annotated[
-        str | None,
-        typer.Option(
-            help="The program as a Python function, written module:function, that takes tables and returns tables."
-        ),
-    ] = None,
-    runs: Runs = None,
-    time: Time = None,
-    timeout: Annotated[
-        str, typer.Option(help="How long one run of --command may take before it is ended, such as 60s.")
-    ] = "60s",
-    false_alarm: FalseAlarm = None,
-    confidence: Confidence = 0.95,
-    as_json: AsJson = False,
-) -> None:
-    """Test a program that you or others wrote: whether its outputs have the probabilities that the plan prescribes, and
-    whether it keeps the guarantee.
-
-    The program is run on invented files, never on data. Exits with 1 if anything is wrong.
-    """
-    from stirred.lab.audit.plan_audit import command_program, python_program
-
-    if (command is None) == (python is None):
-        raise typer.BadParameter("name the program with either --command or --python.")
-    read = _read(plan)
-    made = python_program(read, python) if python is not None else None
-    tried = made or command_program(read, command or "", seconds_of(timeout))
-    _audit(read, tried, runs, time, false_alarm, confidence, as_json)
-
-
-@app.command("release")
-@computing
-def release(
-    release: Annotated[
-        Path, typer.Argument(help="A release folder or a released file, made by stirred or by another program.")
+def exact(
+    held: Annotated[
+        str, typer.Option(help="The number of records with each value of the held variables, such as 10,10.")
     ],
-    input: Annotated[
-        list[str],
-        typer.Option(
-            help="The confidential file from which the release was made; for several tables, TABLE=FILE. Repeatable."
-        ),
+    swapped: Annotated[
+        str, typer.Option(help="The number of records with each value of the swapped variables, such as 5,5,10.")
     ],
-    false_alarm: Annotated[
-        float | None,
-        typer.Option(
-            help="The largest probability with which an order of rows or ids without a trace may be reported. "
-            "Default: one in a million."
-        ),
-    ] = None,
-    as_json: AsJson = False,
+    rate: Annotated[str, typer.Option(help="The swap rate, such as 0.05 or 1/20.")],
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")
+    ] = False,
 ) -> None:
-    """Look for traces of the confidential file in a release: order of rows, ids, metadata, names and paths, forgotten
-    files.
+    """Compute the exact privacy loss of a swap of one stratum (records with equal match variables), and compare it with
+    the epsilon of the theorem. Needs counts only; no data are read."""
+    from stirred.lab.audit.exact_loss import exact_audit
 
-    What it prints is confidential. Exits with 1 if anything is found.
-    """
-    from stirred._progress import OnTerminal
-    from stirred.lab.audit.results import FALSE_ALARM
-    from stirred.lab.audit.traces import audit_release
-
-    with OnTerminal() as progress:
-        rate = FALSE_ALARM if false_alarm is None else false_alarm
-        found = audit_release(release, _inputs(input), false_alarm=rate, progress=progress)
-    show(found, as_json)
+    audit = exact_audit(_totals("--held", held), _totals("--swapped", swapped), rate)
+    sys.stdout.write(audit.to_json() if as_json else f"{audit}\n")
 
 
-app.command("noise")(computing(noise))
-app.command("exact")(computing(exact))
+def _totals(option: str, text: str) -> list[int]:
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise errors.audit_question(option, "must be whole numbers with commas between them, such as 10,10") from None
 
 
 def show(found: Audit, as_json: bool) -> None:

@@ -38,6 +38,8 @@ from stirred.tables.reading.inputs import TYPES
 
 FORM = 1
 """The version of the plan format that this version writes."""
+STUDY_FORM = 1
+"""The version of the format of study files, which name plans; the laboratory reads them."""
 HEAD = ("stirred", "mechanism")
 """The two lines with which every plan file begins."""
 PROSE = ("licence", "released_by")

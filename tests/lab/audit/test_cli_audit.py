@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+import typer
 from typer.testing import CliRunner, Result
 
 from stirred import errors
-from stirred.lab.commands import app, seconds_of
+from stirred.lab.commands import register, seconds_of
 from stirred.swap.drawing import release as release_swap
 from stirred.topdown import preset
 
@@ -29,7 +30,9 @@ def few(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(*words: str | Path) -> Result:
-    ended = CliRunner().invoke(app, [str(word) for word in words])
+    app = typer.Typer()
+    register(app)
+    ended = CliRunner().invoke(app, ["audit", *(str(word) for word in words)])
     if ended.exception is not None and not isinstance(ended.exception, SystemExit):
         raise ended.exception
     return ended

@@ -30,11 +30,9 @@ from stirred.lab.study.swappers.permutation_variants import (
 from stirred.lab.study.swappers.simulated import Swapper
 from stirred.lab.study.swappers.targeted import RecordSwap, Targeted2010
 from stirred.mechanisms import named
-from stirred.releases.plans import InputSection, Plan, field_problems, mechanism_of
+from stirred.releases.plans import STUDY_FORM, InputSection, Plan, field_problems, mechanism_of
 from stirred.tables import InputOptions
 
-FORM = 1
-"""The version of the format of study files."""
 KINDS: Mapping[str, type] = {
     "targeted-2010": Targeted2010,
     "record-swap": RecordSwap,
@@ -83,8 +81,8 @@ def read_study(path: str | Path, plans: Sequence[str | Path] = ()) -> StudyPlan:
     if "stirred" in given and "stirred_study" not in given:
         raise errors.plan_not_study(path)
     _known(path, given, _FIELDS, "")
-    if given.get("stirred_study") != FORM:
-        raise errors.study_file(path, [f"it must begin with stirred_study = {FORM}"])
+    if given.get("stirred_study") != STUDY_FORM:
+        raise errors.study_file(path, [f"it must begin with stirred_study = {STUDY_FORM}"])
     contenders: dict[str, Plan | Swapper] = {}
 
     def add(name: str, one: Plan | Swapper) -> None:
