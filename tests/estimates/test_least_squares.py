@@ -79,7 +79,7 @@ def suppress_unknown(variances):
 
 
 @pytest.mark.repeats
-@settings(max_examples=some_or(30, 60), deadline=None)
+@settings(max_examples=some_or(10, 60), deadline=None)
 @given(question=questions())
 def test_every_level_is_the_dense_solution(tmp_path_factory, question):
     dense, release, by, where = build(tmp_path_factory, question)
@@ -96,7 +96,7 @@ def test_every_level_is_the_dense_solution(tmp_path_factory, question):
 
 
 @pytest.mark.repeats
-@settings(max_examples=some_or(20, 40), deadline=None)
+@settings(max_examples=some_or(8, 40), deadline=None)
 @given(question=questions())
 def test_the_noise_of_an_estimate_has_the_weights_of_the_dense_solution(tmp_path_factory, question):
     # From these weights the law of the error is listed, and from the law the interval.
@@ -118,7 +118,7 @@ def test_the_noise_of_an_estimate_has_the_weights_of_the_dense_solution(tmp_path
 
 
 @pytest.mark.repeats
-@settings(max_examples=some_or(25, 40), deadline=None)
+@settings(max_examples=some_or(8, 40), deadline=None)
 @given(question=questions(), data=st.data())
 def test_every_union_is_the_dense_solution(tmp_path_factory, question, data):
     dense, release, by, where = build(tmp_path_factory, question)
@@ -147,7 +147,7 @@ def test_every_union_is_the_dense_solution(tmp_path_factory, question, data):
 
 
 @pytest.mark.repeats
-@settings(max_examples=some_or(15, 25), deadline=None)
+@settings(max_examples=some_or(6, 25), deadline=None)
 @given(question=questions())
 def test_weights_are_those_of_the_dense_solution(tmp_path_factory, question):
     dense, release, _, where = build(tmp_path_factory, question)
@@ -200,8 +200,8 @@ def test_what_one_level_measures_is_known_above_it_and_in_only_children(tmp_path
 
 
 def test_the_census_preset_is_solved_exactly(tmp_path):
-    # All eleven queries with their production shares and the recode of group quarters; three races only.
-    domains = {"votingage": ("no", "yes"), "hispanic": ("no", "yes"), "cenrace": ("1", "2", "3")}
+    # All eleven queries with their production shares and the recode of group quarters; two races only.
+    domains = {"votingage": ("no", "yes"), "hispanic": ("no", "yes"), "cenrace": ("1", "2")}
     plan = preset("pl94-2020", domains)
     # Without what the dense equations do not know: combinations that cannot occur, and constraints.
     tables = tuple(table.model_copy(update={"zeros": ()}) for table in plan.tables)

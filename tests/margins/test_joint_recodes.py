@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from repeats import some_or
 from stirred.errors import StirredError
 from stirred.margins.schema import Attribute, JointRecode, Recode, Schema
 
@@ -95,7 +96,8 @@ def test_the_sensitivity_is_that_of_all_pairs_of_cells_and_places(names, one_pla
     assert SCHEMA.most_moved(names, one_place) == worst
 
 
-@settings(max_examples=60, deadline=None)
+@pytest.mark.repeats
+@settings(max_examples=some_or(20, 60), deadline=None)
 @given(
     members=st.lists(st.lists(st.booleans(), min_size=6, max_size=6).filter(any), min_size=1, max_size=5),
     others=st.lists(st.lists(st.booleans(), min_size=2, max_size=2).filter(any), min_size=1, max_size=2),

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from dense_table import DenseTable, random_margin, random_schema, random_where, rows
 
-from repeats import times
+from repeats import some_or
 from stirred.errors import StirredError
 from stirred.margins.schema import Attribute, Recode, Schema
 from stirred.margins.table_shares import AskedMargin, ShareProblem
@@ -60,7 +60,7 @@ def random_problem(seed, noise, goal):
 @pytest.mark.parametrize(("noise", "goal"), list(product(("gaussian", "laplace"), ("sum", "largest"))))
 def test_values_are_those_of_dense_least_squares_and_no_grid_is_better(noise, goal):
     improved = 0
-    for seed in range(times(45)):
+    for seed in range(some_or(5, 45)):
         problem, dense = random_problem(seed, noise, goal)
         found = problem.best()
         number = problem.candidates
@@ -81,7 +81,7 @@ def test_values_are_those_of_dense_least_squares_and_no_grid_is_better(noise, go
             assert found.value <= found.bound * (1.001 if goal == "sum" else 1.01)
         else:
             assert found.bound is None
-    assert improved >= 5
+    assert improved >= some_or(2, 5)
 
 
 @pytest.mark.parametrize(("noise", "goal"), list(product(("gaussian", "laplace"), ("sum", "largest"))))

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from census import SPENT, tables
 
+from repeats import some_or
 from stirred._progress import Silent
 from stirred.noise import SeededSource
 from stirred.releases.ledger.ledger import Ledger
@@ -70,11 +71,12 @@ def finished(work: Path, out: Path, told: Told, **more) -> dict[str, bytes]:
 # -- going on ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.repeats
 def test_a_release_that_is_stopped_at_any_stage_spends_once_and_is_the_same(tmp_path):
     whole = Told(every=True)
     release(chosen(), tables(), out=tmp_path / "whole", progress=whole)
     assert len([words for words in whole.stages if words.startswith("fitting")]) == 6
-    for last in range(1, len(whole.stages) + 1):
+    for last in range(1, len(whole.stages) + 1, some_or(4, 1)):
         place = tmp_path / str(last)
         place.mkdir()
         ledger = Ledger.create(place / "town.ledger", "town")
@@ -138,11 +140,12 @@ def again_from_the_root(work: Path, **more) -> bool:
     return "'state'" in told.stages[0]
 
 
+@pytest.mark.repeats
 def test_a_damaged_level_is_fitted_again(work, tmp_path):
     copy = tmp_path / "work"
     shutil.copytree(work, copy)
     expected = finished(copy, tmp_path / "whole", Told())
-    for number in range(12):
+    for number in range(some_or(3, 12)):
         stopped(copy, 3)
         [kept] = (copy / PARTS).iterdir()
         content = bytearray(kept.read_bytes())

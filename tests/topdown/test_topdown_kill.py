@@ -100,6 +100,7 @@ def assert_stopped_runs_lose_nothing(plan: Path, place: Path, number: signal.Sig
     assert len(ledger.entries()) <= len(moments) + 1
 
 
+@pytest.mark.slow  # without a process: test_finished_levels.py
 def test_a_run_that_is_stopped_at_every_stage_is_gone_on_with(plan, tmp_path):
     # By what is there: a second counted from the start could be the one between the spend and the folder.
     assert_stopped_runs_lose_nothing(plan, tmp_path, signal.SIGINT, [measuring, fitting, a_level_is_fitted])
