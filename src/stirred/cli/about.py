@@ -1,24 +1,25 @@
-"""``stirred docs``: the documentation that comes with the package.
+"""``stirred docs`` and ``stirred --version``: the documentation that comes with the package, and versions.
 
 The pages of ``docs/`` are package data (``src/stirred/docs`` is a link to that folder), so that a page named in a
-message can be read wherever the package is installed.
-
-``stirred --version``: this version, and those of Python, of the libraries, and of the forms of files and JSON.
-
-Versions of libraries are read from what is installed, without importing the libraries.
+message can be read wherever the package is installed. Versions of libraries are read from what is installed, without
+importing the libraries.
 """
 
 from __future__ import annotations
 
+import difflib
+import json
 import platform
 import re
 from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.resources import files
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 import stirred
-from stirred.cli.options import page_names
+from stirred import errors
+from stirred.cli.options import AsJson, page_names
 from stirred.cli.printing import print_json
 
 if TYPE_CHECKING:
@@ -29,15 +30,9 @@ def docs(
     name: Annotated[
         str | None, typer.Argument(help="The page to print. Default: all pages are listed.", autocompletion=page_names)
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List the pages of the documentation, or print one as Markdown."""
-    import difflib
-
-    from stirred import errors
-
     known = pages()
     if name is None:
         titles = {page: _title(known[page].read_text(encoding="utf-8")) for page in sorted(known)}
@@ -59,16 +54,12 @@ def docs(
 
 def pages() -> dict[str, Traversable]:
     """The files of the pages, by name."""
-    from importlib.resources import files
-
     folder = (files("stirred") / "docs").iterdir()
     return {page.name.rpartition(".")[0]: page for page in folder if page.name.endswith((".md", ".json"))}
 
 
 def _title(text: str) -> str:
     """The title of a page, in Markdown or as a JSON schema states it."""
-    import json
-
     return str(json.loads(text)["title"]) if text.startswith("{") else text.partition("\n")[0].lstrip("# ")
 
 
@@ -79,7 +70,6 @@ def bill_of_materials() -> dict[str, Any]:
     """Versions by name: of Python, of each required library, and of each form of file that is written and read."""
     from stirred.releases import plans
     from stirred.releases.folder import documents, manifest
-    from stirred.releases.folder import documents as texts
     from stirred.releases.ledger import rows
     from stirred.semantics import explaining, targets
     from stirred.spec import specification
@@ -96,7 +86,7 @@ def bill_of_materials() -> dict[str, Any]:
             "certificate": documents.FORM,
             "manifest": manifest.FORM,
             "ledger": rows.FORM,
-            "check": texts.CHECK_FORM,
+            "check": documents.CHECK_FORM,
             "explanation": explaining.FORMAT_VERSION,
             "calibration": targets.FORM,
             "study": plans.STUDY_FORM,

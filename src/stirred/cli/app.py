@@ -28,9 +28,7 @@ from stirred.cli import (
     reporting,
     verifying,
 )
-from stirred.cli import (
-    deployments as registry,
-)
+from stirred.cli.about import bill_of_materials, bill_text
 from stirred.cli.help_texts import EXAMPLES, HelpOfGroup, add_examples, as_epilog
 from stirred.cli.options import computing, of_verb, with_options
 from stirred.cli.printing import Printed, complain, note, print_json
@@ -92,7 +90,7 @@ def build(words: Sequence[str] | None = None) -> typer.Typer:
     app.command("deployments")(deployments.deployments)
     app.command("context")(planning.context)
     app.add_typer(ledger.app, name="ledger")
-    app.add_typer(registry.app, name="registry")
+    app.add_typer(deployments.app, name="registry")
     app.command("leftovers")(verifying.leftovers)
     app.command("demo")(computing(drawing.demo))
     app.command("docs")(about.docs)
@@ -117,8 +115,6 @@ def options(
 ) -> None:
     """Options of ``stirred`` itself, before any command."""
     if version:
-        from stirred.cli.about import bill_of_materials, bill_text
-
         if as_json:
             print_json(bill_of_materials())
         else:

@@ -1,16 +1,21 @@
-"""``stirred deployments``: list or show known deployments, what they promise and what is not stated.
+"""``stirred deployments`` and ``stirred registry``: known uses of differential privacy, and records of them.
 
-``stirred registry``: write records for the public registry of deployments, and read guarantees from them.
+``deployments`` shows what each promises and what it does not state; ``registry`` writes records for the public registry
+of deployments, and reads guarantees from them.
 """
 
 from __future__ import annotations
 
+import json
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stirred.cli.options import Paper, check_paper, deployment_names
+from stirred.cli.guarantees import read_named, say_what_is_taken
+from stirred.cli.options import AsJson, Paper, check_new, check_paper, deployment_names, fitted, save_pictures
+from stirred.cli.printing import print_json
 
 if TYPE_CHECKING:
     from stirred.spec.known_deployments.accounts import Account
@@ -37,23 +42,17 @@ def deployments(
         typer.Option(help="Also save a figure of all deployments into this new folder; NAME is marked in it."),
     ] = None,
     paper: Paper = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List known uses of differential privacy, or show one: what its sources state, how that was checked, and what they
     do not state."""
     check_paper(paper, figures)
-    if figures is not None:
-        from stirred.cli.options import check_new
-
-        check_new(figures)
+    check_new(figures)
     if name is None:
         _print_all(as_json)
     else:
         _print_one(name, as_json)
     if figures is not None:
-        from stirred.cli.options import save_pictures
         from stirred.semantics.pictures.deployments import deployment_picture
         from stirred.spec.known_deployments.names import meant
 
@@ -61,8 +60,6 @@ def deployments(
 
 
 def _print_all(as_json: bool) -> None:
-    import textwrap
-
     from stirred.spec.known_deployments.accounts import BLOCKS, accounts
     from stirred.spec.known_deployments.names import titles
 
@@ -70,7 +67,7 @@ def _print_all(as_json: bool) -> None:
     hypothetical = {name: title for name, title in titles().items() if name not in known}
     if as_json:
         what_if = [{"name": name, "title": title} for name, title in hypothetical.items()]
-        _print_json(
+        print_json(
             {"stirred_deployments": 1, "deployments": [one.to_fields() for one in known.values()], "what_if": what_if}
         )
         return
@@ -85,8 +82,6 @@ def _print_all(as_json: bool) -> None:
 
 
 def _print_one(name: str, as_json: bool) -> None:
-    from stirred.cli.guarantees import say_what_is_taken
-    from stirred.cli.options import fitted
     from stirred.spec.known_deployments.accounts import find_account
 
     known = find_account(name)
@@ -101,10 +96,8 @@ def _print_one(name: str, as_json: bool) -> None:
         fields |= {"name": found.name, "title": found.title} if found else {}
         fields |= known.to_fields() if known else {}
         if found is not None:
-            import json
-
             fields["specification"] = json.loads(found.specification.to_json())
-        _print_json(fields)
+        print_json(fields)
     elif known is None:
         print(fitted(str(found)))
     else:
@@ -113,10 +106,6 @@ def _print_one(name: str, as_json: bool) -> None:
 
 def _shown(known: Account, found: str | None) -> list[str]:
     """The account in plain words; of a complete one also the formal blocks, which have its parts, errata and notes."""
-    import textwrap
-
-    from stirred.cli.options import fitted
-
     lines = [f"{known.name}: {known.title}", ""]
     formal = {"Sources differ:", "Note:", "Part:"}
     for head, text in known.rows():
@@ -131,8 +120,6 @@ def _shown(known: Account, found: str | None) -> list[str]:
 
 def _table(known: list[Account]) -> list[str]:
     """A row for each deployment, wrapped within its columns."""
-    import textwrap
-
     from stirred.spec.known_deployments.accounts import BLOCKS
 
     lines = ["  ".join(f"{head:{width}}" for head, width in _COLUMNS).rstrip(), "-" * _WIDTH]
@@ -152,12 +139,6 @@ def _table(known: list[Account]) -> list[str]:
             row = (part[at] if at < len(part) else "" for part in wrapped)
             lines.append("  ".join(f"{text:{width}}" for text, (_, width) in zip(row, _COLUMNS, strict=True)).rstrip())
     return lines
-
-
-def _print_json(fields: dict[str, Any]) -> None:
-    import json
-
-    print(json.dumps(fields, ensure_ascii=False, indent=2))
 
 
 app = typer.Typer(
@@ -209,7 +190,6 @@ def export(
     specification, known = _known(release)
     text = to_registry(specification, together(known, given))
     if as_json:
-        from stirred.cli.printing import print_json
         from stirred.spec.known_deployments.registry import parse
 
         print_json(parse(text))
@@ -233,7 +213,6 @@ def import_(
 
 def _known(release: str) -> tuple[Any, dict[str, Any]]:
     """The specification, and the part of a record that comes with it."""
-    from stirred.cli.guarantees import read_named, say_what_is_taken
     from stirred.reports.registry_entry import of_deployment
     from stirred.spec.known_deployments import deployments
     from stirred.spec.known_deployments.names import exactly

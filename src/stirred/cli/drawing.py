@@ -1,10 +1,9 @@
-"""``stirred release``: draw, finish and write a release folder.
-
-``stirred demo``: a whole release from generated data.
-"""
+"""``stirred release`` and ``stirred demo``: write a release folder, from data or from generated ones."""
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
@@ -13,11 +12,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stirred.cli.options import Given, chosen, mechanism_names
+from stirred import mechanisms, verbs
+from stirred._progress import OnTerminal
+from stirred.cli.ledger import counted
+from stirred.cli.options import AsJson, Given, chosen, mechanism_names
 from stirred.cli.printing import complain, note, print_json
 
 if TYPE_CHECKING:
-    from stirred._progress import OnTerminal
     from stirred.releases.mechanism import Release
     from stirred.spec import Specification
 
@@ -69,18 +70,14 @@ def release(
             help="Write report.html, the page about the guarantee, into the folder. It is made from what is published.",
         ),
     ] = True,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Protect the data as the plan says, with fresh random numbers, and write a release folder to be published.
 
     The folder appears complete or not at all. Every draw of random numbers spends budget; --ledger keeps the total.
     """
-    from stirred.mechanisms import mechanism_of_plan
     from stirred.releases.ledger.ledger import Ledger
     from stirred.releases.steps import default_work
-    from stirred.verbs import release as run
 
     if (plan is None) == (measurements is None):
         raise typer.BadParameter("Give either a plan or --measurements.")
@@ -95,7 +92,7 @@ def release(
     assert plan is not None
     if ledger is None and (who is not None or why is not None):
         raise typer.BadParameter("--who and --why are kept in a ledger: name one with --ledger.")
-    mechanism = mechanism_of_plan(plan)
+    mechanism = mechanisms.mechanism_of_plan(plan)
     if strange := [
         one.name for one in mechanism.options.get("release", ()) if one.of_measurements and one.name in given
     ]:
@@ -110,7 +107,7 @@ def release(
         _tell(f"Continuing from the draw in {place}: nothing is spent again.", as_json)
     mechanism.warm_up()
     with _running() as progress:
-        made = run(
+        made = verbs.release(
             read, out=out, confidential=confidential, ledger=opened, as_checked=as_checked, report=report,
             progress=progress, **options,
         )  # fmt: skip
@@ -129,19 +126,15 @@ def release(
     if opened is None:
         print("Not recorded in a ledger; pass --ledger FILE (start one with: stirred ledger init FILE --dataset NAME).")
     else:
-        from stirred.cli.ledger import counted
-
         print(counted(opened))
     print(f"Next: stirred verify {out}")
 
 
 def _from_measurements(measurements: Path, out: Path, given: Given, report: bool, as_json: bool) -> None:
     """Fit and write a release from measurements that others published."""
-    from stirred.mechanisms import mechanism_of_measurements
     from stirred.releases.steps import default_work
-    from stirred.verbs import release_measurements
 
-    mechanism = mechanism_of_measurements(measurements)
+    mechanism = mechanisms.mechanism_of_measurements(measurements)
     _, options = chosen(mechanism, "release", given)
     work = options.pop("work", None)
     _name_leftovers([out, work])
@@ -149,7 +142,7 @@ def _from_measurements(measurements: Path, out: Path, given: Given, report: bool
         _tell(f"Continuing from the measurements in {work or default_work(out)}.", as_json)
     mechanism.warm_up()
     with _running() as progress:
-        made = release_measurements(measurements, out=out, work=work, progress=progress, report=report, **options)
+        made = verbs.release_measurements(measurements, out=out, work=work, progress=progress, report=report, **options)
     if as_json:
         _print_as_json(made, out, None, confidential=None, work=work, ledger=None)
         return
@@ -161,7 +154,6 @@ def _from_measurements(measurements: Path, out: Path, given: Given, report: bool
 @contextmanager
 def _running() -> Iterator[OnTerminal]:
     """Show the stages of a run; if it fails, print what it has spent and left behind."""
-    from stirred._progress import OnTerminal
 
     try:
         with OnTerminal() as progress:
@@ -189,8 +181,6 @@ def _print_made(made: Release, out: Path) -> None:
 
 
 def _print_as_json(made: Release, out: Path, seal: str | None, **kept: object) -> None:
-    import json
-
     print_json(
         {
             "stirred_release": 1,
@@ -234,16 +224,10 @@ def demo(
 ) -> None:
     """Generate data, check a plan and make a release from them: households of Massachusetts in 1940 (swap), the census
     of a county (topdown), or a weighted survey (survey)."""
-    import time
-
-    from stirred._progress import OnTerminal
-    from stirred.mechanisms import named
-    from stirred.verbs import release as run
-
-    began, folder, shown = time.monotonic(), out or _free_name(f"stirred-demo-{mechanism}"), named(mechanism)
+    began, folder, shown = time.monotonic(), out or _free_name(f"stirred-demo-{mechanism}"), mechanisms.named(mechanism)
     plan = shown.prepare_demo(folder)
     with OnTerminal() as progress:
-        made = run(plan, out=folder / "release", progress=progress)
+        made = verbs.release(plan, out=folder / "release", progress=progress)
     shown.show_demo(folder, made, began)
 
 

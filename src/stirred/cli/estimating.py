@@ -1,7 +1,4 @@
-"""``stirred estimate``: estimates from a release, corrected for what was done; spends no budget.
-
-``stirred responses``: the share behind randomised responses, and what one answer tells.
-"""
+"""``stirred estimate`` and ``stirred responses``: numbers corrected for what a mechanism did; they spend no budget."""
 
 from __future__ import annotations
 
@@ -11,7 +8,21 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stirred.cli.options import Given, Paper, chosen
+from stirred import errors, mechanisms, verbs
+from stirred._progress import OnTerminal
+from stirred.cli.options import (
+    AsJson,
+    Given,
+    Paper,
+    RowsAsJson,
+    check_new,
+    check_paper,
+    chosen,
+    names,
+    save_pictures,
+    write_new,
+    write_parquet,
+)
 from stirred.cli.printing import note
 
 if TYPE_CHECKING:
@@ -62,32 +73,24 @@ def estimate(
             "the first column of the estimates."
         ),
     ] = None,
-    as_json: Annotated[
-        bool,
-        typer.Option("--json", help="Print the result as JSON, with all rows; stirred docs json lists its fields."),
-    ] = False,
+    as_json: RowsAsJson = False,
 ) -> None:
     """Estimate the true numbers from a release, corrected for what the mechanism did, with standard errors and
     confidence intervals. What a release only bounds has an interval alone.
 
     Reads only the release, and spends no budget. Estimates may be negative: raising them to 0 would bias them.
     """
-    from stirred import errors
-    from stirred._progress import OnTerminal
-    from stirred.cli.options import check_new, check_paper, names, save_pictures, write_new, write_parquet
-    from stirred.mechanisms import mechanism_of_release
-    from stirred.verbs import estimate as run
 
     check_paper(paper, figures)
     check_new(out, figures)
     if (join is not None and out is None) or (key is not None and join is None):
         raise errors.estimate_question("A map with estimates", "is asked for with --join and --out; --key needs both")
-    mechanism = mechanism_of_release(release)
+    mechanism = mechanisms.mechanism_of_release(release)
     _, options = chosen(mechanism, "estimate", given)
     conditions = {key: names(values) for key, values in (_pair(text) for text in where or [])}
     with OnTerminal() as progress:
         progress.stage(f"estimating from {release}")
-        found = run(release, names(by), where=conditions, table=table, **options)
+        found = verbs.estimate(release, names(by), where=conditions, table=table, **options)
     if figures is not None:
         from stirred.reports.answer_figures import interval_picture
 
@@ -159,7 +162,6 @@ def _print_sources(found: Estimates | Answers) -> None:
 
 
 def _pair(text: str) -> tuple[str, str]:
-    from stirred import errors
 
     name, sign, value = text.partition("=")
     if not sign or not name.strip() or not value.strip():
@@ -183,9 +185,7 @@ def responses(
             "and 0.5. Repeatable."
         ),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Estimate a share from randomised responses, and print what one answer reveals about the person who gave it."""
     from stirred.semantics.randomised_response import PRIORS, summarise_responses

@@ -1,11 +1,4 @@
-"""``stirred compare``: guarantees side by side.
-
-``stirred lint``: list findings about a guarantee.
-
-``stirred explain``: explain what a guarantee means.
-
-``stirred limits``: the most that anyone can learn under a given epsilon.
-"""
+"""The commands about guarantees: ``stirred compare``, ``lint``, ``explain`` and ``limits``; no data are read."""
 
 from __future__ import annotations
 
@@ -18,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stirred.cli.options import Paper, complete_names
-from stirred.cli.printing import complain, note
+from stirred import verbs
+from stirred.cli.options import AsJson, Paper, check_new, check_paper, complete_names, fitted, save_pictures, write_new
+from stirred.cli.printing import complain, note, print_json
 
 if TYPE_CHECKING:
     from stirred.spec.specification import Specification
@@ -76,28 +70,21 @@ def compare(
     reasons: Annotated[
         bool, typer.Option("--reasons", help="Also print why each pair can or cannot be ranked.")
     ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Compare guarantees: what each protects and how strictly, what an attacker could learn under each, and whether one
     is stricter than another."""
-    from stirred.cli.options import check_new, check_paper
     from stirred.spec.linting.findings import lint
-    from stirred.verbs import compare as run
 
     check_paper(paper, figures)
     check_new(html, figures)
     read = [read_named(text) for text in specifications]
-    found = run(*read, false_alarms=false_alarm, prior=prior)
+    found = verbs.compare(*read, false_alarms=false_alarm, prior=prior)
     if html is not None:
-        from stirred.cli.options import write_new
         from stirred.spec.html import page
 
         write_new(html, page("Guarantees side by side", found._repr_html_()))
     if figures is not None:
-        from stirred.cli.options import save_pictures
-
         picture, instead = found.picture(), found.not_drawn()
         drawn = [] if picture is None else [picture]
         save_pictures(drawn, figures, paper=paper, not_drawn=[] if instead is None else [instead])
@@ -126,12 +113,9 @@ def lint(
             "as SPECIFICATION."
         ),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List weaknesses of a guarantee: what it leaves out, and choices that make its number look smaller than it is."""
-    from stirred.cli.options import fitted
     from stirred.spec.linting.findings import lint as run
 
     read = read_named(specification)
@@ -202,23 +186,17 @@ def explain(
             help="Also print the sections that hold for every guarantee of this kind, and the numbered sources.",
         ),
     ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Explain a guarantee in plain words: who is protected, what is published exactly, what an attacker could notice or
     come to believe, and what is not protected."""
-    import json
-
-    from stirred.cli.options import check_new, check_paper
     from stirred.reports.limits_section import of_explanation
     from stirred.reports.subjects import as_fields, as_text, of_release
     from stirred.spec.known_deployments.allocations import read_allocation
-    from stirred.verbs import explain as run
 
     check_paper(paper, figures)
     check_new(html, figures)
-    explained = run(
+    explained = verbs.explain(
         specification,
         allocation=read_allocation(allocation) if allocation is not None else None,
         concerns=concern or (),
@@ -237,12 +215,10 @@ def explain(
 
         write_report([subject(specification, explanation=explained, context=context)], html)
     if figures is not None:
-        from stirred.cli.options import save_pictures
-
         save_pictures(explained.pictures(), figures, paper=paper, not_drawn=explained.not_drawn())
     if as_json:
         fields = {**explained.to_fields(), "limits": limits.to_fields(), **as_fields(context)}
-        sys.stdout.write(json.dumps(fields, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+        print_json(fields)
     else:
         sys.stdout.write(f"{explained.text(full)}\n{limits.text(full)}{as_text(context)}")
 
@@ -280,13 +256,10 @@ def limits(
         Path | None, typer.Option(help="Also draw what was asked, with its answers marked, into this new folder.")
     ] = None,
     paper: Paper = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Print the most that anyone can learn about one record, and about all records, whatever they assume about the
     data."""
-    from stirred.cli.options import check_new, check_paper
     from stirred.limits.bounds import LEVELS, PRIORS
     from stirred.reports.limits_section import of_epsilon
 
@@ -296,7 +269,6 @@ def limits(
         epsilon, records, distance=distance, levels=false_alarm or LEVELS, priors=prior or PRIORS, bounded=not unbounded
     )
     if figures is not None:
-        from stirred.cli.options import save_pictures
         from stirred.reports.answer_figures import question_pictures
         from stirred.semantics.pictures.readable import NotDrawn
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import sys
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stirred.cli.printing import note
+from stirred import errors, verbs
+from stirred.cli.guarantees import read_named
+from stirred.cli.options import AsJson, check_new, fitted
+from stirred.cli.printing import note, print_json
 
 if TYPE_CHECKING:
     from stirred.releases.ledger.ledger import Entry, Finish, Ledger, Standing
@@ -26,7 +31,6 @@ app = typer.Typer(
 File = Annotated[
     str, typer.Argument(help="The ledger: a file, or postgresql://USER@HOST/DATABASE (see stirred docs ledger).")
 ]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")]
 
 
 @app.command("init")
@@ -54,7 +58,7 @@ def init(
     started = Ledger.create(file, dataset, _limit(limit, budget, dataset) if limit else None)
     refuses = _refuses(started)
     if as_json:
-        _print_json(_standing_fields(started, started.standing()))
+        print_json(_standing_fields(started, started.standing()))
         if refuses is not None:
             note(refuses)
         return
@@ -119,7 +123,7 @@ def add(
     entry = ledger.record(read, what, folder, derived_from, past=past, who=who, why=why)
     standing = _standing_or_none(ledger)
     if as_json:
-        _print_json(_entry_fields(entry))
+        print_json(_entry_fields(entry))
     elif derived_from is None:
         print(f"Recorded as entry {entry.id} of {ledger.path}. {standing or ''}".rstrip())
         print(_seal_to_keep(ledger))
@@ -136,10 +140,8 @@ def add(
 
 def _require_verified(folder: Path) -> None:
     """Raise if a release folder does not verify: what it states is what would be counted."""
-    from stirred import errors
-    from stirred.verbs import verify
 
-    for verdict in verify(folder):
+    for verdict in verbs.verify(folder):
         if not verdict.holds:
             raise errors.ledger_not_verified(folder, verdict.words)
 
@@ -172,7 +174,7 @@ def withdraw(
     done = ledger.withdraw(release if number is None else number, reason, superseded_by=superseded_by)
     notices = [Notice.of(one) for one in done.withdrawals]
     if as_json:
-        _print_json(
+        print_json(
             {
                 "stirred_withdrawal": 1,
                 "entry": done.entry.id,
@@ -208,7 +210,6 @@ def withdrawn(
 
     The list names no folders, no people and no other releases.
     """
-    from stirred.cli.options import check_new
     from stirred.releases.ledger.ledger import Ledger
 
     check_new(out)
@@ -241,7 +242,7 @@ def entries(file: File, as_json: AsJson = False) -> None:
     ledger = Ledger.open(file)
     found = ledger.entries()
     if as_json:
-        _print_json([_entry_fields(entry) for entry in found])
+        print_json([_entry_fields(entry) for entry in found])
         return
     spent = sum(entry.counted for entry in found)
     print(f"'{ledger.dataset}': {_entries(len(found))}, of which {spent} spent budget. Confidential.")
@@ -262,13 +263,12 @@ def entries(file: File, as_json: AsJson = False) -> None:
 @app.command("total")
 def total(file: File, as_json: AsJson = False) -> None:
     """Print the guarantee of all releases together, and how much of the limit is left."""
-    from stirred.cli.options import fitted
     from stirred.releases.ledger.ledger import Ledger
 
     ledger = Ledger.open(file)
     standing = ledger.standing()
     if as_json:
-        _print_json(_standing_fields(ledger, standing))
+        print_json(_standing_fields(ledger, standing))
         return
     print(f"'{ledger.dataset}': {_entries(standing.entries)}, of which {standing.counted} spent budget. Confidential.")
     if standing.withdrawn:
@@ -299,15 +299,13 @@ def verify(
 
     Exits with 1 if it finds any of these.
     """
-    from dataclasses import asdict
-
     from stirred.releases.ledger.ledger import Ledger
     from stirred.releases.ledger.rows import one_line
 
     ledger = Ledger.open(file)
     verdicts = ledger.verify(seal)
     if as_json:
-        _print_json([{"stirred_ledger_verify": 1, **asdict(verdict)} for verdict in verdicts])
+        print_json([{"stirred_ledger_verify": 1, **asdict(verdict)} for verdict in verdicts])
     else:
         for verdict in verdicts:
             print(f"{'holds ' if verdict.holds else 'FAILS '} {one_line(verdict.words)}")
@@ -318,11 +316,9 @@ def verify(
 
 def counted(ledger: Ledger) -> str:
     """What to print after a recorded release: the ledger's standing and last seal, or less if it is busy."""
-    from stirred.errors import LedgerError
-
     try:
         return f"Recorded in {ledger.path}. {ledger.standing()}\n{_seal_to_keep(ledger)}"
-    except LedgerError:
+    except errors.LedgerError:
         return f"Recorded in {ledger.path}."
 
 
@@ -349,7 +345,6 @@ def _print_roles(address: ServerAddress) -> None:
 
 
 def _load(text: str) -> Specification:
-    from stirred.cli.guarantees import read_named
     from stirred.spec.loading import load
 
     return load(Path(text)) if Path(text).exists() else read_named(text)
@@ -365,8 +360,6 @@ def _entries(number: int) -> str:
 
 def _limit(texts: list[str], budget: str | None, dataset: str) -> Specification:
     """Specifications as a limit, without what belongs to one release only."""
-    from dataclasses import replace
-
     from stirred.releases.ledger.ledger import together
     from stirred.spec import Budget
 
@@ -394,8 +387,6 @@ def _refuses(ledger: Ledger) -> str | None:
 
 def _of_dataset(text: str, dataset: str) -> Specification:
     """A specification that was named or, if it was typed in full, one about this dataset."""
-    from dataclasses import replace
-
     read = _checked(Path(text)) or _load(text)
     typed = "=" in text and not Path(text).exists()
     return replace(read, domain=replace(read.domain, name=dataset)) if typed else read
@@ -414,11 +405,9 @@ def _checked(path: Path) -> Specification | None:
 
 def _standing_or_none(ledger: Ledger) -> Standing | None:
     """The ledger's standing; None where the recorded releases do not compose, as past ones may not."""
-    from stirred.errors import LedgerError
-
     try:
         return ledger.standing()
-    except LedgerError:
+    except errors.LedgerError:
         return None
 
 
@@ -427,17 +416,13 @@ def _budget(specification: Specification) -> str:
 
 
 def _cost(entry: Entry) -> str:
-    from stirred.errors import StirredError
-
     try:
         return _budget(entry.specification)
-    except StirredError:
+    except errors.StirredError:
         return "unreadable"
 
 
 def _when(seconds: int) -> str:
-    import datetime
-
     return datetime.datetime.fromtimestamp(seconds, datetime.UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
@@ -497,7 +482,3 @@ def _standing_fields(ledger: Ledger, standing: Standing) -> dict[str, Any]:
         "left": None if standing.left is None else written(standing.left),
         "last_seal": ledger.seal,
     }
-
-
-def _print_json(fields: object) -> None:
-    print(json.dumps(fields, indent=2, ensure_ascii=False))

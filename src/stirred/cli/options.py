@@ -1,14 +1,12 @@
-"""Commands whose options depend on the mechanism: all are accepted, then checked against the plan's mechanism.
+"""What several commands share: options, those that mechanisms add, names that a shell completes, and new files.
 
-A command is a function of typer whose last parameter is ``given``. It is registered with the options that any mechanism
-has for it; ``given`` then holds what was typed, and :func:`chosen` turns it into arguments of one mechanism's function
-or raises for an option that this mechanism does not have.
+Options may depend on the mechanism: all are accepted, then checked against the plan's mechanism. Such a command is a
+function of typer whose last parameter is ``given``. It is registered with the options that any mechanism has for it;
+``given`` then holds what was typed, and :func:`chosen` turns it into arguments of one mechanism's function or raises
+for an option that this mechanism does not have.
 
-Helpers of several commands: reading lists of names, wrapping text, writing new files.
-
-What a shell offers when Tab is pressed where a name is expected: deployments, pages, modes, mechanisms.
-
-Where a file may be named too, an unknown beginning offers no name, and shells then offer files.
+Where a file may be named as well as a deployment, page, mode or mechanism, an unknown beginning offers no name, and
+shells then offer files.
 """
 
 from __future__ import annotations
@@ -23,8 +21,9 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from stirred import errors, mechanisms
+from stirred._progress import OnTerminal
 from stirred._threads import use_threads
-from stirred.cli.printing import note
+from stirred.cli.printing import note, print_json
 from stirred.releases.mechanism import Mechanism, Option, Verb
 
 if TYPE_CHECKING:
@@ -86,7 +85,6 @@ def of_verb(verb: Verb) -> Callable[..., None]:
     options = verb.options if own_json else (*verb.options, _AS_JSON)
 
     def run(**values: Any) -> None:
-        from stirred._progress import OnTerminal
 
         as_json = not own_json and values.pop(_keyword(_AS_JSON))
         arguments = {option.keyword: option.value(values[_keyword(option)]) for option in verb.options}
@@ -97,8 +95,6 @@ def of_verb(verb: Verb) -> Callable[..., None]:
             progress.stage(f"running stirred {verb.name}")
             lines = list(verb.run(**arguments) or ())
         if as_json:
-            from stirred.cli.printing import print_json
-
             print_json({"stirred_command": 1, "command": verb.name, "said": lines})
             return
         for line in lines:
@@ -185,6 +181,10 @@ def _parameter(option: Option, heading: str | None = None) -> inspect.Parameter:
 
 
 _WIDTH = 110
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")]
+RowsAsJson = Annotated[
+    bool, typer.Option("--json", help="Print the result as JSON, with all rows; stirred docs json lists its fields.")
+]
 MostRows = Annotated[
     int | None,
     typer.Option(
@@ -311,6 +311,5 @@ def mode_names(incomplete: str) -> list[str]:
 
 def mechanism_names(incomplete: str) -> list[str]:
     """Mechanisms whose names begin so."""
-    from stirred import mechanisms
 
     return [name for name in mechanisms.names() if name.startswith(incomplete)]

@@ -1,12 +1,6 @@
-"""``stirred init``: draft a plan from the columns of a file.
+"""The commands about plans: ``stirred init``, ``context``, ``plan upgrade``, ``check`` and ``calibrate``.
 
-``stirred context``: a questionnaire about the five safes and contextual integrity, to be pasted into a plan.
-
-``stirred plan upgrade``: bring a plan of an earlier version to the present form.
-
-``stirred check``: check a plan against its data, before anything is drawn.
-
-``stirred calibrate``: which parameters keep stated limits.
+Nothing is drawn here. What ``check`` and ``calibrate`` print may be confidential; a plan is public.
 """
 
 from __future__ import annotations
@@ -18,7 +12,20 @@ from typing import Annotated, Any
 
 import typer
 
-from stirred.cli.options import Given, Paper, chosen, mechanism_names, mode_names
+from stirred import errors, mechanisms, verbs
+from stirred._progress import OnTerminal
+from stirred.cli.options import (
+    AsJson,
+    Given,
+    Paper,
+    check_new,
+    check_paper,
+    chosen,
+    mechanism_names,
+    mode_names,
+    save_pictures,
+    write_new,
+)
 from stirred.cli.printing import note, print_json
 
 
@@ -43,11 +50,9 @@ def init(
     It is drafted from the file format and the names of columns. Cells are looked at only with --look, which proposes
     types and where cells may be missing; columns that are called like ids are read to see whether they repeat.
     """
-    from stirred.cli.options import check_new, write_new
-    from stirred.mechanisms import named
 
     check_new(out)
-    found = named(mechanism)
+    found = mechanisms.named(mechanism)
     _, options = chosen(found, "init", given)
     text = found.draft(file, out.parent if out else Path(), **options)
     if out is None:
@@ -66,9 +71,7 @@ def context(
             autocompletion=mode_names,
         ),
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List forms of access to data, or print typical answers for one of them about who gets the data, why and how: the
     section [context] of a plan, to be corrected."""
@@ -111,12 +114,10 @@ def upgrade(
 
     What the plan means stays the same, and so does the guarantee. Comments are kept. What changed is printed.
     """
-    from stirred.cli.options import check_new, write_new
-    from stirred.mechanisms import mechanism_of_plan
     from stirred.releases.plans import upgrade as run
 
     check_new(out)
-    found = run(mechanism_of_plan(plan).plan_type, plan, plan.parent if out is None else out.parent)
+    found = run(mechanisms.mechanism_of_plan(plan).plan_type, plan, plan.parent if out is None else out.parent)
     if out is None:
         sys.stdout.write(found.text)
     else:
@@ -143,25 +144,19 @@ def check(
         ),
     ] = None,
     paper: Paper = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Check a plan against its data: the guarantee, risks, expected errors and cost. Nothing is released or spent.
 
     What it prints is confidential, the code for release --as-checked too: it has a hash of the data, by which guesses
     about them can be tested, and is written into no file. Exits with 2 if a release by this plan would be refused.
     """
-    from stirred import errors
-    from stirred._progress import OnTerminal
-    from stirred.cli.options import check_new, check_paper, save_pictures, write_new
-    from stirred.mechanisms import mechanism_of_plan
     from stirred.releases.check_code import checked
     from stirred.releases.mechanism import Drawable
 
     check_paper(paper, figures)
     check_new(specification, figures)
-    mechanism = mechanism_of_plan(plan)
+    mechanism = mechanisms.mechanism_of_plan(plan)
     of_plan, options = chosen(mechanism, "check", given)
     read = mechanism.read_plan(plan, **of_plan)
     with OnTerminal() as progress:
@@ -196,9 +191,7 @@ def calibrate(
     out: Annotated[
         Path | None, typer.Option(help="Write the plan with the parameters that were found to this new file.")
     ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Find the parameters that keep stated limits: rho and its shares for TopDown, the swap rate for a swap, or rho or
     epsilon alone.
@@ -206,13 +199,8 @@ def calibrate(
     Prints which limit decides, and what else changes. Nothing is released or spent. Exits with 1 if a given budget does
     not keep all limits.
     """
-    from stirred import errors
-    from stirred._progress import OnTerminal
-    from stirred.cli.options import check_new, write_new
-    from stirred.mechanisms import mechanism_of_plan
     from stirred.releases.plans import text_beside
     from stirred.semantics.budgets_for_targets import is_number
-    from stirred.verbs import calibrate as run
 
     check_new(out)
     options: dict[str, Any] = {}
@@ -221,11 +209,11 @@ def calibrate(
         if given:
             raise errors.option_not_for(next(iter(given)), what)
     else:
-        mechanism = mechanism_of_plan(what)
+        mechanism = mechanisms.mechanism_of_plan(what)
         _, options = chosen(mechanism, "calibrate", given)
         plan = mechanism.read_plan(what)
     with OnTerminal() as progress:
-        found = run(plan, target or [], progress=progress, **options)  # type: ignore[arg-type]
+        found = verbs.calibrate(plan, target or [], progress=progress, **options)  # type: ignore[arg-type]
     if out is not None:
         if found.plan is None:
             raise errors.calibration_option("--out", "writes a plan, and here is none to write")

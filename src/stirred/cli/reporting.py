@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from stirred.cli.options import Given
-from stirred.cli.printing import note
+from stirred import errors, mechanisms
+from stirred._progress import OnTerminal
+from stirred.cli.guarantees import say_what_is_taken
+from stirred.cli.options import Given, check_new, chosen
+from stirred.cli.printing import note, print_json
 
 WHAT = (
     "One or more: a release folder, a plan, a specification.json, the name of a known deployment, a YAML record of the "
@@ -46,10 +47,7 @@ def report(
 ) -> None:
     """Write one HTML page about guarantees: a summary in plain words, what they mean and do not mean, pictures, what
     analysts need, glossary and sources. The page can be read without a network. A plan's data are not read."""
-    from stirred import errors
-    from stirred._progress import OnTerminal
-    from stirred.cli.guarantees import say_what_is_taken
-    from stirred.cli.options import check_new
+    from stirred.reports.appendix import appendix
     from stirred.reports.page import write_report
     from stirred.reports.subjects import is_plan
     from stirred.semantics.sentences.summary import in_classes
@@ -63,7 +61,7 @@ def report(
         subjects = [_subject(one, given) for one in what]
         if confidential_appendix is not None:
             progress.stage(f"computing the confidential appendix {confidential_appendix}")
-            _write_appendix(what[0], confidential_appendix, plan, ledger)
+            appendix(what[0], confidential_appendix, plan=plan, ledger=ledger, progress=progress)
         progress.stage(f"drawing figures and writing {out}")
         write_report(subjects, out)
     for one in what:
@@ -83,7 +81,7 @@ def report(
                 for one in subjects
             ],
         }
-        sys.stdout.write(json.dumps(fields, indent=2, ensure_ascii=False) + "\n")
+        print_json(fields)
         return
     note(f"wrote {out}")
     if confidential_appendix is not None:
@@ -92,7 +90,6 @@ def report(
 
 def _check_appendix(what: list[str], out: Path, appendix: Path | None, plan: Path | None, ledger: str | None) -> None:
     """Raise, before anything is read or written, if an appendix is asked for in a way that cannot be answered."""
-    from stirred import errors
     from stirred._bounded_reading import is_file
     from stirred.releases.folder.documents import CERTIFICATE
     from stirred.reports.appendix import check_place
@@ -111,21 +108,11 @@ def _check_appendix(what: list[str], out: Path, appendix: Path | None, plan: Pat
     check_place(appendix)
 
 
-def _write_appendix(release: str, appendix: Path, plan: Path | None, ledger: str | None) -> None:
-    from stirred._progress import OnTerminal
-    from stirred.reports.appendix import appendix as write
-
-    with OnTerminal() as progress:
-        write(release, appendix, plan=plan, ledger=ledger, progress=progress)
-
-
 def _subject(typed: str, given: Given) -> Any:
     """What was typed, read; options of mechanisms are for plans."""
-    from stirred.cli.options import chosen
-    from stirred.mechanisms import mechanism_of_plan
     from stirred.reports.subjects import is_plan, subject
 
     if not is_plan(typed):
         return subject(typed)
-    _, options = chosen(mechanism_of_plan(typed), "report", given)
+    _, options = chosen(mechanisms.mechanism_of_plan(typed), "report", given)
     return subject(typed, options=options)

@@ -1,22 +1,17 @@
-"""``stirred verify``: check a release from its own files.
-
-``stirred tabulate``: count the rows of a release by some columns; spends no budget.
-
-``stirred sign``: sign a release, so that recipients can check who published it.
-
-``stirred leftovers``: find and remove unfinished folders of runs that were killed.
-"""
+"""``stirred verify``, ``tabulate`` and ``sign`` take a release folder; ``leftovers`` finds unfinished ones."""
 
 from __future__ import annotations
 
-import json
+import shutil
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from stirred.cli.options import MostRows
+from stirred import errors, mechanisms, verbs
+from stirred._progress import OnTerminal
+from stirred.cli.options import AsJson, MostRows, RowsAsJson, check_new, names, write_new, write_parquet
 from stirred.cli.printing import note, print_json, show
 from stirred.releases.mechanism import PLACE_COLUMN_HELP, PLACES_HELP
 from stirred.releases.verdicts import State
@@ -41,9 +36,7 @@ def verify(
         ),
     ] = None,
     most_rows: MostRows = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Verify a release from its own files: that they are complete and unchanged, that the counts which the mechanism
     keeps are kept, that the stated budget follows from what was done, and the signature.
@@ -52,16 +45,12 @@ def verify(
     if nothing is contradicted but not everything was compared (another version wrote it), 5 if it could not be checked,
     6 if it was withdrawn. Without --withdrawn it is not known whether the release was withdrawn and the notice is gone.
     """
-    from stirred._progress import OnTerminal
-    from stirred.verbs import verify as run
 
     with OnTerminal() as progress:
         progress.stage(f"verifying {release}")
-        verdicts = run(release, signers=signers, withdrawn=withdrawn, most_rows=most_rows)
+        verdicts = verbs.verify(release, signers=signers, withdrawn=withdrawn, most_rows=most_rows)
     if as_json:
-        print(
-            json.dumps([{"stirred_verify": 2, **asdict(verdict)} for verdict in verdicts], indent=2, ensure_ascii=False)
-        )
+        print_json([{"stirred_verify": 2, **asdict(verdict)} for verdict in verdicts])
     else:
         print(verdicts)
     if verdicts.state is not State.HOLDS:
@@ -81,29 +70,22 @@ def tabulate(
         Path | None,
         typer.Option(help="Write the table to this file instead of the terminal: CSV, or Parquet (FILE.parquet)."),
     ] = None,
-    as_json: Annotated[
-        bool,
-        typer.Option("--json", help="Print the result as JSON, with all rows; stirred docs json lists its fields."),
-    ] = False,
+    as_json: RowsAsJson = False,
 ) -> None:
     """Count the rows of a release by some columns. Reads only the release, and spends no budget."""
-    from stirred import errors
-    from stirred.cli.options import check_new, names, write_new, write_parquet
     from stirred.tables.writing import csv_text
-    from stirred.verbs import tabulate as run
-    from stirred.verbs import tabulate_note, tabulate_places
 
     check_new(out)
     columns = list(dict.fromkeys(names(by or "")))
     if places is None:
         if by is None or place_column is not None:
             raise errors.estimate_question("A table", "needs columns (--by) or a file of places (--places)")
-        found = run(release, columns, table, most_rows=most_rows)
+        found = verbs.tabulate(release, columns, table, most_rows=most_rows)
         remarks: tuple[str, ...] = ()
-        if (said := tabulate_note(release, columns, table, most_rows=most_rows)) is not None:
+        if (said := verbs.tabulate_note(release, columns, table, most_rows=most_rows)) is not None:
             remarks = (said,)
     else:
-        found, remarks = tabulate_places(release, columns, table, places, place_column, most_rows=most_rows)
+        found, remarks = verbs.tabulate_places(release, columns, table, places, place_column, most_rows=most_rows)
     if as_json and out is None:
         rows = found.to_pylist()
         print_json({"stirred_table": 1, "columns": found.column_names, "rows": rows, "remarks": list(remarks)})
@@ -131,23 +113,16 @@ def sign(
             help="Sign also if stirred verify did not compare everything (exit code 4); the signature states it.",
         ),
     ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Verify a release, then sign its list of files with ssh-keygen, so that recipients can check who published it.
 
     A release that verify did not compare as a whole is signed with --although-not-compared only.
     """
-    from stirred import errors
-    from stirred.cli.options import check_new
     from stirred.releases.folder import manifest
-    from stirred.releases.folder.manifest import SIGNATURE
-    from stirred.releases.verdicts import State
-    from stirred.verbs import verify
 
-    check_new(release / SIGNATURE if release.is_dir() else None)
-    verdicts = verify(release)
+    check_new(release / manifest.SIGNATURE if release.is_dir() else None)
+    verdicts = verbs.verify(release)
     for verdict in verdicts:
         if verdict.state is State.CONTRADICTED:
             raise errors.cannot_sign(release, f"stirred verify finds a fault in it ({verdict.words})")
@@ -159,8 +134,6 @@ def sign(
     written = manifest.sign(release, key, partly)
     line = manifest.signers_line(key, "publisher@your.office", partly)
     if as_json:
-        from stirred.cli.printing import print_json
-
         print_json(
             {
                 "stirred_signature": 2,
@@ -196,17 +169,12 @@ def leftovers(
         ),
     ] = None,
     remove: Annotated[bool, typer.Option("--remove", help="Delete the folders that cannot be finished.")] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """List folders of releases that were interrupted. They may contain confidential rows.
 
     Exits with 1 if any is left.
     """
-    import shutil
-
-    from stirred import errors, mechanisms
     from stirred.releases.folder.atomic import leftovers as find
     from stirred.releases.ledger.ledger import Ledger
 
@@ -249,11 +217,10 @@ def leftovers(
 
 def _is_complete(folder: Path) -> bool:
     """Whether a folder has its manifest, which is written last and only once it is paid for."""
-    from stirred.errors import OutputError
     from stirred.releases.folder.manifest import read_manifest
 
     try:
         read_manifest(folder)
-    except OutputError:
+    except errors.OutputError:
         return False
     return True
