@@ -8,7 +8,9 @@ import math
 import numpy as np
 import pytest
 
-from stirred.limits import DatabaseGraph, FiniteAnalysis, Pufferfish
+from stirred.lab.limits.finite_analysis import FiniteAnalysis
+from stirred.lab.limits.pufferfish import Pufferfish
+from stirred.limits import DatabaseGraph
 
 
 @pytest.fixture

@@ -11,7 +11,10 @@ import pytest
 from stirred import limits, loss, semantics, spec, swap
 from stirred.estimates import Estimates
 from stirred.lab.definitions.beliefs import Beliefs
+from stirred.lab.definitions.composition_filters import ZcdpFilter
+from stirred.lab.definitions.conversion_table import CONVERSIONS
 from stirred.lab.definitions.two_laws import best_test
+from stirred.lab.limits.distances_of_densities import density_distances
 from stirred.releases.ledger.ledger import Ledger
 from stirred.spec import flavors
 from stirred.spec.known_deployments.allocations import allocation
@@ -71,11 +74,11 @@ def open_objects():
         semantics.exposure(pl94, "cenrace", rounded=True), semantics.smallest_change(overall),
         Beliefs(records, small, target=0), best_test([0.5, 0.5], [0.2, 0.8], 0.1),
         noise, loss.laplace(1), loss.compose([(noise, 100)]), loss.pure_power(1), loss.ZcdpCurve(1),
-        loss.PowerCurve(tuple((k / 300, (k / 300) ** 0.5) for k in range(301))), loss.ZcdpFilter(1),
-        loss.EpsilonProfile(((1e-10, 18.2), (1e-6, 13.1))), loss.CONVERSIONS[0],
+        loss.PowerCurve(tuple((k / 300, (k / 300) ** 0.5) for k in range(301))), ZcdpFilter(1),
+        loss.EpsilonProfile(((1e-10, 18.2), (1e-6, 13.1))), CONVERSIONS[0],
         limits.standard_limits(1, 1000), limits.power_bounds(np.linspace(0, 1, 1000), 1.0),
         limits.chapter_figure(next(iter(limits.FIGURES))), limits.Density.normal(0, 1),
-        limits.density_distances(limits.Density.normal(0, 1), limits.Density.normal(1, 1)),
+        density_distances(limits.Density.normal(0, 1), limits.Density.normal(1, 1)),
         limits.log_ratio_range([0.5, 0.5], [0.2, 0.8]),
         estimates(),
     ]  # fmt: skip

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from stirred.limits import Pufferfish, power_bounds
+from stirred.lab.limits.pufferfish import Pufferfish
+from stirred.limits import power_bounds
 
 
 @pytest.fixture

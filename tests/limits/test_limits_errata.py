@@ -13,9 +13,9 @@ import pytest
 from scipy import integrate
 
 from limit_cases import random_pairs, response_rows
+from stirred.lab.limits.finite_analysis import FiniteAnalysis
 from stirred.limits import (
     DatabaseGraph,
-    FiniteAnalysis,
     data_bounds,
     density_ratio_distance,
     laplace_count_densities,

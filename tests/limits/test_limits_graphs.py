@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from limit_cases import geometric_rows, path, random_graph, response_rows
+from stirred.lab.limits.measure_intervals import MeasureInterval
 from stirred.limits import (
     DatabaseGraph,
-    MeasureInterval,
     depends_on_component_only,
     in_intervals,
     multiplicative_distance,

@@ -9,23 +9,18 @@ import pytest
 
 from limit_cases import path, response_rows
 from stirred.errors import StirredError
+from stirred.lab.limits.distances_of_densities import MixedMeasure
+from stirred.lab.limits.finite_analysis import FiniteAnalysis
+from stirred.lab.limits.measure_intervals import DensityRatioNeighbourhood, MeasureInterval, ProbabilityInterval
+from stirred.lab.limits.pufferfish import Pufferfish, all_but_one_known, equal_records, independent_records
 from stirred.limits import (
     ClampedCount,
     DatabaseGraph,
     Density,
-    DensityRatioNeighbourhood,
-    FiniteAnalysis,
-    MeasureInterval,
-    MixedMeasure,
-    ProbabilityInterval,
-    Pufferfish,
-    all_but_one_known,
     data_bounds,
     density_bounds,
     density_ratio_distance,
-    equal_records,
     in_intervals,
-    independent_records,
     laplace_count_beliefs,
     laplace_count_bounds,
     laplace_power,

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 import stirred.loss
 from stirred.errors import LossError
+from stirred.lab.definitions.conversion_table import CONVERSIONS
 from stirred.loss import (
-    CONVERSIONS,
     EpsilonProfile,
     GaussianCurve,
     PowerCurve,

@@ -13,6 +13,9 @@ from referee_harness import Case, claim
 from referee_numbers import Law, dyadic, floats, multiplicative, number, power, random_laws, random_pair
 
 from stirred import limits
+from stirred.lab.limits.finite_analysis import FiniteAnalysis
+from stirred.lab.limits.measure_intervals import DensityRatioNeighbourhood, MeasureInterval, ProbabilityInterval
+from stirred.lab.limits.pufferfish import Pufferfish
 
 # -- distances -----------------------------------------------------------------------------------------------
 
@@ -71,7 +74,7 @@ def intervals_of_measures(case: Case) -> None:
     corners = np.array([np.where(raised, upper, lower) for raised in itertools.product((0, 1), repeat=len(lower))])
     corners = corners[corners.sum(axis=1) > 0]
     means = corners @ function / corners.sum(axis=1)
-    found = limits.MeasureInterval(lower, upper)
+    found = MeasureInterval(lower, upper)
     case.same(
         float(found.upper_expectation(function)), means.max(), "upper expectation", relative=1e-12, absolute=1e-12
     )
@@ -110,7 +113,7 @@ def intervals_of_probabilities(case: Case) -> None:
                 vertices.append(point)
     corners = np.array(vertices)
     function, event = case.random.normal(size=size), case.random.integers(0, 2, size)
-    found = limits.ProbabilityInterval(lower, upper)
+    found = ProbabilityInterval(lower, upper)
     for name, values, high, low in (
         ("expectation", function, found.upper_expectation(function), found.lower_expectation(function)),
         ("probability", event, found.upper_probability(event), found.lower_probability(event)),
@@ -133,7 +136,7 @@ def neighbourhoods(case: Case) -> None:
     case.say(centre=floats(centre))
     raised = [np.where(inside, math.exp(r), 1.0) * floats(centre) for inside in itertools.product((0, 1), repeat=size)]
     points = np.array([one / one.sum() for one in raised])
-    found = limits.DensityRatioNeighbourhood(floats(centre), r)
+    found = DensityRatioNeighbourhood(floats(centre), r)
     function, event = case.random.normal(size=size), case.random.integers(0, 2, size)
     case.same(float(found.upper_expectation(function)), (points @ function).max(), "upper", absolute=1e-12)
     case.same(float(found.lower_expectation(function)), (points @ function).min(), "lower", absolute=1e-12)
@@ -206,9 +209,7 @@ def bands_of_data_tests_and_beliefs(case: Case) -> None:
         worst = 1 - power(likelihood[0], likelihood[1], 1 - level)
         case.at_most(best, float(told.upper), "the best test", relative=1e-12)
         case.at_most(float(told.lower), worst, "the worst test", absolute=1e-12)
-    analysis = limits.FiniteAnalysis(
-        [floats(row) for row in rows], graph, [floats(one) for one in models], floats(prior)
-    )
+    analysis = FiniteAnalysis([floats(row) for row in rows], graph, [floats(one) for one in models], floats(prior))
     for t in outputs:
         case.same(float(analysis.predictive[t]), predictive[t], "predictive", relative=1e-12)
         for k in range(len(models)):
@@ -247,7 +248,7 @@ def pufferfish_losses(case: Case) -> None:
             for one in (s, r)
         ]
         worst = max(worst, multiplicative(*given))
-    found = limits.Pufferfish(tuple(range(size)), {f"a{a}": floats(laws[a]) for a in range(count)}, held, pairs)
+    found = Pufferfish(tuple(range(size)), {f"a{a}": floats(laws[a]) for a in range(count)}, held, pairs)
     case.same(
         found.loss([floats(row) for row in rows]).epsilon, worst, "the Pufferfish loss", relative=1e-12, absolute=1e-14
     )

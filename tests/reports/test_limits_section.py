@@ -13,7 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stirred.errors import StirredError
-from stirred.limits import Pufferfish, limit_at, posterior_bounds, power_bounds
+from stirred.lab.limits.pufferfish import Pufferfish
+from stirred.limits import limit_at, posterior_bounds, power_bounds
 from stirred.loss import GaussianCurve
 from stirred.reports.limits_section import TEMPLATES, Asked, about, of_epsilon, of_explanation
 from stirred.semantics import explain

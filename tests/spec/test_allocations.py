@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from stirred.errors import LossError
+from stirred.lab.definitions.composition_filters import composed_zcdp
 from stirred.lab.reproduce.catalogue import items, published
-from stirred.loss import composed_zcdp, zcdp_to_approximate
+from stirred.loss import zcdp_to_approximate
 from stirred.spec.known_deployments.allocations import allocation, allocation_names, from_allocation_fields
 from stirred.spec.known_deployments.deployments import deployment
 

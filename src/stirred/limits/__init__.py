@@ -7,35 +7,6 @@ from typing import TYPE_CHECKING
 from stirred._lazy import lazy
 
 if TYPE_CHECKING:
-    from stirred.lab.limits.distances_of_densities import (
-        DensityDistances,
-        MixedMeasure,
-        density_distances,
-        hockey_stick_of_densities,
-        mixed_distances,
-    )
-    from stirred.lab.limits.distortions import (
-        DISTORTING,
-        DistortingFunction,
-        DistortionModel,
-        Mixture,
-        approximate_function,
-        continuity_radius,
-        convexity_counterexample,
-        distorting_function,
-        mixture,
-    )
-    from stirred.lab.limits.finite_analysis import FiniteAnalysis
-    from stirred.lab.limits.measure_intervals import DensityRatioNeighbourhood, MeasureInterval, ProbabilityInterval
-    from stirred.lab.limits.models import DataModel, NoiseLaw, Prior, clamp_to
-    from stirred.lab.limits.posteriors import Posterior, PosteriorDraws, WithError
-    from stirred.lab.limits.pufferfish import (
-        Pufferfish,
-        PufferfishLoss,
-        all_but_one_known,
-        equal_records,
-        independent_records,
-    )
     from stirred.limits.bounds import (
         FORMS,
         LEVELS,
@@ -87,7 +58,6 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "DISTORTING",
     "FIGURES",
     "FORMS",
     "LEVELS",
@@ -96,48 +66,21 @@ __all__ = [
     "Beliefs",
     "ClampedCount",
     "Curve",
-    "DataModel",
     "DatabaseGraph",
     "Density",
-    "DensityDistances",
-    "DensityRatioNeighbourhood",
-    "DistortingFunction",
-    "DistortionModel",
-    "FiniteAnalysis",
     "Form",
     "Limit",
     "LimitFigure",
     "LogRatios",
-    "MeasureInterval",
     "Membership",
-    "MixedMeasure",
-    "Mixture",
-    "NoiseLaw",
-    "Posterior",
-    "PosteriorDraws",
-    "Prior",
-    "ProbabilityInterval",
-    "Pufferfish",
-    "PufferfishLoss",
-    "WithError",
-    "all_but_one_known",
     "approximate_distance",
-    "approximate_function",
     "chapter_figure",
-    "clamp_to",
-    "continuity_radius",
-    "convexity_counterexample",
     "data_bounds",
     "density_bounds",
-    "density_distances",
     "density_ratio_distance",
     "depends_on_component_only",
-    "distorting_function",
-    "equal_records",
     "figures_at",
-    "hockey_stick_of_densities",
     "in_intervals",
-    "independent_records",
     "laplace_count_beliefs",
     "laplace_count_bounds",
     "laplace_count_densities",
@@ -147,8 +90,6 @@ __all__ = [
     "limit_at",
     "linear_vacuous_distance",
     "log_ratio_range",
-    "mixed_distances",
-    "mixture",
     "mixture_bounds",
     "multiplicative_distance",
     "odds_ratio_distance",
@@ -164,4 +105,22 @@ __all__ = [
     "with_component",
 ]
 
-__getattr__, __dir__ = lazy(__name__)
+__getattr__, __dir__ = lazy(
+    __name__,
+    moved={
+        "stirred.lab.limits.distances_of_densities": (
+            "DensityDistances MixedMeasure density_distances hockey_stick_of_densities mixed_distances"
+        ),
+        "stirred.lab.limits.distortions": (
+            "DISTORTING DistortingFunction DistortionModel Mixture approximate_function continuity_radius "
+            "convexity_counterexample distorting_function mixture"
+        ),
+        "stirred.lab.limits.finite_analysis": "FiniteAnalysis",
+        "stirred.lab.limits.measure_intervals": "DensityRatioNeighbourhood MeasureInterval ProbabilityInterval",
+        "stirred.lab.limits.models": "DataModel NoiseLaw Prior clamp_to",
+        "stirred.lab.limits.posteriors": "Posterior PosteriorDraws WithError",
+        "stirred.lab.limits.pufferfish": (
+            "Pufferfish PufferfishLoss all_but_one_known equal_records independent_records"
+        ),
+    },
+)

@@ -107,7 +107,7 @@ def posterior_bounds(prior: ArrayLike, epsilon: ArrayLike, distance: ArrayLike =
     The published form follows from D_MULT(posterior, prior) <= r. Its proof bounds ratios of likelihoods, and so gives
     more: d_DR(posterior, prior) <= r, the odds form, which some mechanism, model and prior attain. All forms take for
     granted that the output rules out no dataset more probable under one parameter than under another; see
-    :meth:`stirred.limits.FiniteAnalysis.prior_given`.
+    :meth:`stirred.lab.limits.finite_analysis.FiniteAnalysis.prior_given`.
 
     >>> for form in FORMS:
     ...     band = posterior_bounds(0.1, epsilon=1, form=form)

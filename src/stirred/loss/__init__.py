@@ -7,16 +7,6 @@ from typing import TYPE_CHECKING
 from stirred._lazy import lazy
 
 if TYPE_CHECKING:
-    from stirred.lab.definitions.composition_filters import (
-        Filter,
-        PureFilter,
-        ZcdpFilter,
-        composed_approximate,
-        composed_pure,
-        composed_renyi,
-        composed_zcdp,
-    )
-    from stirred.lab.definitions.conversion_table import CONVERSIONS, Conversion
     from stirred.loss.conversions import (
         approximate_to_total_variation,
         approximate_to_zcdp,
@@ -107,23 +97,18 @@ if TYPE_CHECKING:
     from stirred.loss.worst_pairs import WorstPair, WorstPowers, worst_pair, worst_power_curve
 
 __all__ = [
-    "CONVERSIONS",
     "Bounds",
     "ComposedLoss",
-    "Conversion",
     "Curve",
     "EpsilonProfile",
-    "Filter",
     "GaussianCurve",
     "LossDistribution",
     "PowerCurve",
-    "PureFilter",
     "RenyiCurve",
     "TradeOff",
     "WorstPair",
     "WorstPowers",
     "ZcdpCurve",
-    "ZcdpFilter",
     "approximate",
     "approximate_loss",
     "approximate_power",
@@ -134,11 +119,7 @@ __all__ = [
     "at_most",
     "attaining_pair",
     "compose",
-    "composed_approximate",
     "composed_power_curve",
-    "composed_pure",
-    "composed_renyi",
-    "composed_zcdp",
     "discrete_gaussian",
     "finite_loss",
     "gaussian",
@@ -197,4 +178,12 @@ __all__ = [
     "zcdp_to_total_variation",
 ]
 
-__getattr__, __dir__ = lazy(__name__)
+__getattr__, __dir__ = lazy(
+    __name__,
+    moved={
+        "stirred.lab.definitions.composition_filters": (
+            "Filter PureFilter ZcdpFilter composed_approximate composed_pure composed_renyi composed_zcdp"
+        ),
+        "stirred.lab.definitions.conversion_table": "CONVERSIONS Conversion",
+    },
+)

@@ -6,10 +6,10 @@ every post-processing (Definition 5.2), or equally if every test of a level of a
 at most delta (Definition 5.5). So pbdp at every delta is a trade-off function in other coordinates: level e^-epsilon
 delta, power delta.
 
-Keep in mind: for each epsilon the deltas are ordered, approximate <= tail <= pbdp <= the bound from
-zCDP. Each docstring says *Exact* where the number is the smallest that the definition implies, *Bound* where a smaller
-one may hold; :data:`stirred.loss.CONVERSIONS` lists them. Floats are rounded to the nearest unless something else is
-said. A delta of 0 is pure DP; an epsilon that nothing bounds is infinite.
+Keep in mind: for each epsilon the deltas are ordered, approximate <= tail <= pbdp <= the bound from zCDP. Each
+docstring says *Exact* where the number is the smallest that the definition implies, *Bound* where a smaller one may
+hold; the laboratory's ``CONVERSIONS`` (stirred.lab.definitions.conversion_table) lists them. Floats are rounded to the
+nearest unless something else is said. A delta of 0 is pure DP; an epsilon that nothing bounds is infinite.
 """
 
 from __future__ import annotations

@@ -13,7 +13,8 @@ from scipy import integrate, optimize, stats
 from stirred.errors import StirredError
 from stirred.lab.definitions.continuous_mechanisms import ContinuousMechanism, NoiseLaw, divergence_bounds
 from stirred.lab.definitions.multiverses import laplace_scales
-from stirred.limits import Density, density_distances
+from stirred.lab.limits.distances_of_densities import density_distances
+from stirred.limits import Density
 from stirred.spec import Budget, Domain, FiniteMechanism, Flavor, InputPremetric, Multiverse, OutputPremetric, lint
 from stirred.spec.order.finite_mechanisms import comparability, divergence
 

@@ -15,20 +15,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stirred.errors import LossError
-from stirred.loss import (
+from stirred.lab.definitions.composition_filters import (
     Filter,
     PureFilter,
     ZcdpFilter,
-    approximate_power,
     composed_approximate,
-    composed_power_curve,
     composed_pure,
     composed_renyi,
     composed_zcdp,
-    multiplicative,
-    normalised_renyi,
-    power_to_approximate,
 )
+from stirred.loss import approximate_power, composed_power_curve, multiplicative, normalised_renyi, power_to_approximate
 
 losses = st.fractions(0, 3, max_denominator=50)
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from limit_cases import geometric_rows, path, random_analysis, response_rows, subsets
+from stirred.lab.limits.finite_analysis import FiniteAnalysis
 from stirred.limits import (
     DatabaseGraph,
-    FiniteAnalysis,
     data_bounds,
     density_bounds,
     density_ratio_distance,

@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 from scipy import integrate, stats
 
 from stirred import loss
-from stirred.limits import Density, MixedMeasure, density_distances, hockey_stick_of_densities, mixed_distances
+from stirred.lab.limits.distances_of_densities import (
+    MixedMeasure,
+    density_distances,
+    hockey_stick_of_densities,
+    mixed_distances,
+)
+from stirred.limits import Density
 
 LINEAR_F = Density.linear((-1, 0, 1), ((2 / 3, 2 / 3), (2 / 3, 0)))
 LINEAR_G = Density.linear((-1, 0, 1), ((0, 2 / 3), (2 / 3, 2 / 3)))

@@ -10,9 +10,8 @@ import pytest
 from scipy.optimize import linprog
 
 from stirred.errors import StirredError
-from stirred.limits import (
+from stirred.lab.limits.distortions import (
     DISTORTING,
-    DensityRatioNeighbourhood,
     DistortingFunction,
     DistortionModel,
     approximate_function,
@@ -20,8 +19,9 @@ from stirred.limits import (
     convexity_counterexample,
     distorting_function,
     mixture,
-    multiplicative_distance,
 )
+from stirred.lab.limits.measure_intervals import DensityRatioNeighbourhood
+from stirred.limits import multiplicative_distance
 
 ALL = [*DISTORTING.values(), approximate_function(0.07)]
 by_function = pytest.mark.parametrize("function", ALL, ids=lambda one: one.name)

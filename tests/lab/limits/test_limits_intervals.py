@@ -10,15 +10,8 @@ from scipy.optimize import linprog
 
 from limit_cases import random_pairs, subsets
 from stirred.errors import LossError
-from stirred.limits import (
-    DensityRatioNeighbourhood,
-    MeasureInterval,
-    ProbabilityInterval,
-    density_ratio_distance,
-    multiplicative_distance,
-    posterior_bounds,
-    power_bounds,
-)
+from stirred.lab.limits.measure_intervals import DensityRatioNeighbourhood, MeasureInterval, ProbabilityInterval
+from stirred.limits import density_ratio_distance, multiplicative_distance, posterior_bounds, power_bounds
 
 
 def random_interval(rng, size=5, zeros=0.2):

@@ -11,18 +11,9 @@ import pytest
 from scipy import special, stats
 
 from stirred.errors import LimitsError, StirredError
-from stirred.lab.limits.models import uniforms
-from stirred.limits import (
-    ClampedCount,
-    DataModel,
-    Density,
-    NoiseLaw,
-    Posterior,
-    Prior,
-    clamp_to,
-    laplace_count_beliefs,
-    posterior_bounds,
-)
+from stirred.lab.limits.models import DataModel, NoiseLaw, Prior, clamp_to, uniforms
+from stirred.lab.limits.posteriors import Posterior
+from stirred.limits import ClampedCount, Density, laplace_count_beliefs, posterior_bounds
 from stirred.noise import SeededSource
 
 COUNT = ClampedCount()

@@ -9,16 +9,12 @@ import numpy as np
 import pytest
 
 from limit_cases import geometric_rows, random_laws, random_pufferfish, random_rows, response_rows, subsets
+from stirred.lab.limits.measure_intervals import DensityRatioNeighbourhood, MeasureInterval
+from stirred.lab.limits.pufferfish import Pufferfish, all_but_one_known, equal_records, independent_records
 from stirred.lab.reproduce.verdicts import printed_number
 from stirred.limits import (
     DatabaseGraph,
-    DensityRatioNeighbourhood,
-    MeasureInterval,
-    Pufferfish,
-    all_but_one_known,
     density_ratio_distance,
-    equal_records,
-    independent_records,
     multiplicative_distance,
     odds_ratio_distance,
     power_bounds,

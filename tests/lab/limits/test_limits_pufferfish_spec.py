@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from limit_cases import geometric_rows, random_pufferfish
-from stirred.limits import DatabaseGraph, Pufferfish, all_but_one_known, equal_records
+from stirred.lab.limits.pufferfish import Pufferfish, all_but_one_known, equal_records
+from stirred.limits import DatabaseGraph
 from stirred.loss import GaussianCurve
 from stirred.reports.limits_section import of_explanation
 from stirred.semantics import explain

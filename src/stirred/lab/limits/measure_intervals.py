@@ -14,7 +14,7 @@ it changes must be found. Density-ratio neighbourhoods are in :mod:`stirred.lab.
 Density-ratio neighbourhoods: the probabilities near one, all odds within a factor e^r (section 5.8).
 
 Keep in mind: the neighbourhood is the normalised interval of measures I(e^-r P, P), so that its
-expectations are those of :class:`stirred.limits.MeasureInterval`, and it stays one under conditioning.
+expectations are those of :class:`MeasureInterval`, and it stays one under conditioning.
 """
 
 from __future__ import annotations

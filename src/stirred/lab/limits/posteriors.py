@@ -357,21 +357,22 @@ class Posterior:
     Parameters
     ----------
     prior
-        What was believed before: see :class:`stirred.limits.Prior`.
+        What was believed before: see :class:`stirred.lab.limits.models.Prior`.
     model
-        The law of the data given theta: see :class:`stirred.limits.DataModel`.
+        The law of the data given theta: see :class:`stirred.lab.limits.models.DataModel`.
     noise
-        The law of the output given the answer: see :class:`stirred.limits.NoiseLaw`.
+        The law of the output given the answer: see :class:`stirred.lab.limits.models.NoiseLaw`.
     output
         What was published.
     query
-        From data to the answer without noise, for arrays; :func:`stirred.limits.clamp_to` cuts off. By default the data
-        themselves.
+        From data to the answer without noise, for arrays; :func:`stirred.lab.limits.models.clamp_to` cuts off. By
+        default the data themselves.
 
     Examples
     --------
     >>> from scipy import stats
-    >>> from stirred.limits import DataModel, Density, NoiseLaw, Prior, clamp_to
+    >>> from stirred.lab.limits.models import DataModel, NoiseLaw, Prior, clamp_to
+    >>> from stirred.limits import Density
     >>> prior, model = Prior.of(Density.gamma(3, 1)), DataModel.counts(stats.poisson.pmf)
     >>> after = Posterior(prior, model, NoiseLaw.laplace(6), output=3, query=clamp_to(0, 6))  # Figure 5.4
     >>> round(after.mean.value, 6), after.mean.error < 1e-8, round(after.predictive.value, 8)

@@ -14,32 +14,32 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from stirred.lab.limits.distances_of_densities import density_distances
+from stirred.lab.limits.distortions import (
+    DistortionModel,
+    approximate_function,
+    continuity_radius,
+    distorting_function,
+    mixture,
+)
+from stirred.lab.limits.finite_analysis import FiniteAnalysis
+from stirred.lab.limits.measure_intervals import DensityRatioNeighbourhood, MeasureInterval
+from stirred.lab.limits.pufferfish import Pufferfish, all_but_one_known
 from stirred.lab.reproduce.catalogue import Forms, computation
 from stirred.limits import (
     ClampedCount,
     DatabaseGraph,
     Density,
-    DensityRatioNeighbourhood,
-    DistortionModel,
-    FiniteAnalysis,
-    MeasureInterval,
-    Pufferfish,
-    all_but_one_known,
-    approximate_function,
-    continuity_radius,
     data_bounds,
     density_bounds,
-    density_distances,
     density_ratio_distance,
     depends_on_component_only,
-    distorting_function,
     in_intervals,
     laplace_count_beliefs,
     laplace_count_bounds,
     laplace_count_densities,
     laplace_power,
     laplace_threshold,
-    mixture,
     multiplicative_distance,
     odds_ratio_distance,
     posterior_bounds,

@@ -11,6 +11,7 @@ import numpy as np
 
 from stirred import loss
 from stirred.lab.definitions.beliefs import Beliefs, GaussianBelief
+from stirred.lab.definitions.composition_filters import composed_approximate, composed_zcdp
 from stirred.lab.definitions.two_laws import Definition, uncertain_power
 from stirred.lab.reproduce.catalogue import Between, Forms, computation, published
 from stirred.lab.reproduce.semantics_figures import (
@@ -148,7 +149,7 @@ def one_record_published(size: int) -> bool:
 def epsilons_and_deltas_add_up() -> bool:
     """Whether two (epsilon, delta)-DP mechanisms satisfy the sums of both, at the worst mechanisms."""
     points = [(Fraction(1), Fraction(1, 100)), (Fraction(1, 2), Fraction(1, 1000))]
-    epsilon, delta = loss.composed_approximate(points)
+    epsilon, delta = composed_approximate(points)
     worst = loss.compose([(loss.approximate_loss(*point), 1) for point in points])
     return (epsilon, delta) == (Fraction(3, 2), Fraction(11, 1000)) and worst.delta(epsilon).upper <= delta
 
@@ -474,7 +475,7 @@ def rho_of_query(query: str, level: str) -> Fraction:
 @computation
 def whole_rho() -> Fraction | float:
     """rho of all queries on the way from a block up to the nation."""
-    return loss.composed_zcdp(_pl94().rho(*cell, rounded=True) for cell in _pl94().cells())
+    return composed_zcdp(_pl94().rho(*cell, rounded=True) for cell in _pl94().cells())
 
 
 @computation

@@ -21,16 +21,10 @@ from numpy.typing import NDArray
 
 from stirred.lab.definitions.beliefs import Beliefs
 from stirred.lab.definitions.multiverses import coarsens, completed, is_complete, laplace_scales, transferred
+from stirred.lab.limits.distances_of_densities import density_distances
 from stirred.lab.reproduce.catalogue import Forms, computation
 from stirred.lab.sampling.enumerated import SampledMechanism, Vanishing, knows_the_sample, vanishing
-from stirred.limits import (
-    DatabaseGraph,
-    Density,
-    approximate_distance,
-    density_distances,
-    multiplicative_distance,
-    privacy_loss,
-)
+from stirred.limits import DatabaseGraph, Density, approximate_distance, multiplicative_distance, privacy_loss
 from stirred.releases.context import PARAMETERS
 from stirred.semantics.pictures.shapes import Line, Picture
 from stirred.spec import (
