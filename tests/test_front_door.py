@@ -74,9 +74,12 @@ def test_a_public_module_says_what_it_is_for_and_lists_its_names(name):
 
 def moved_names():
     for path in Path(stirred.__path__[0]).glob("*/__init__.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        named = {getattr(one.targets[0], "id", ""): one.value for one in tree.body if isinstance(one, ast.Assign)}
+        for node in ast.walk(tree):
             if isinstance(node, ast.keyword) and node.arg == "moved":
-                yield from ((path.parent.name, *one) for one in ast.literal_eval(node.value).items())
+                moved = named[node.value.id] if isinstance(node.value, ast.Name) else node.value
+                yield from ((path.parent.name, *one) for one in ast.literal_eval(moved).items())
 
 
 @pytest.mark.parametrize("room, module, names", list(moved_names()))
