@@ -9,8 +9,11 @@ import polars as pl
 import pytest
 
 import stirred
+from seeded_releases import finished
 from stirred import _progress as progress
-from stirred._progress import OnTerminal
+from stirred._progress import OnTerminal, shown_by, stage
+from stirred.reports.page import report_text
+from stirred.reports.subjects import subject
 
 
 @pytest.fixture
@@ -160,3 +163,67 @@ def test_reading_tells_its_share_over_all_tables(kind, tmp_path):
     assert len(shares) >= 2
     assert shares == sorted(shares)
     assert 0 < shares[0] < shares[-1] == 1
+
+
+# -- commands that only read ------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def releases(tmp_path_factory):
+    """A release of every mechanism, with its report."""
+    folder = tmp_path_factory.mktemp("releases")
+    for mechanism in ("swap", "topdown", "survey"):
+        finished(mechanism, folder / "work").write(folder / mechanism, for_tests=True)
+    return folder
+
+
+def said_by(work) -> dict[str, list[float | None]]:
+    """What the stages of some work are called, and the shares that each tells."""
+    kept, found = Kept(), {}
+    with shown_by(kept):
+        work()
+    stage("outside of the block")
+    for words, done in kept.told:
+        found.setdefault(words, []).append(done)
+    for shares in found.values():
+        assert shares == [None] * len(shares) or all(0 <= done <= 1 for done in shares)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "own"),
+    [
+        ("swap", ["reading microdata", "counting the invariants", "looking for records that can be put back"]),
+        (
+            "topdown",
+            ["counting persons", "fitting persons", "writing the tables again, to compare how they are stored"],
+        ),
+        ("survey", ["estimating from the measured sums", "writing the tables again"]),
+    ],
+)
+def test_verify_says_where_it_is(mechanism, own, releases):
+    said = said_by(lambda: stirred.verify(releases / mechanism))
+    assert "outside of the block" not in said
+    shares = said["comparing the files with the manifest"]
+    assert shares == sorted(shares) and shares[0] == 0 < shares[-1]
+    for words in own:
+        assert any(one.startswith(words) for one in said), (words, list(said))
+
+
+def test_estimate_says_where_it_is(releases):
+    said = said_by(lambda: stirred.estimate(releases / "topdown", ["race"], level="town"))
+    assert None not in said["reading what was measured at level 'town'"]
+    assert None not in said["computing how precise the estimates are"]
+
+
+def test_a_report_says_which_figure_is_drawn(releases):
+    said = said_by(lambda: report_text([subject(str(releases / "swap"))], drawing=False))
+    assert "drawing figure 1" in said
+
+
+def test_a_spine_says_where_it_is(tmp_path):
+    blocks = pl.DataFrame({"county": ["1"] * 4, "block": list("abcd"), "place": ["x", "x", "y", "y"]})
+    blocks.write_csv(tmp_path / "blocks.csv")
+    said = said_by(lambda: stirred.topdown.make_spine(tmp_path / "blocks.csv", [["place"]], levels=["county", "block"]))
+    assert said[f"reading {tmp_path / 'blocks.csv'}"][-1] == 1
+    assert "cutting the units of each level by the areas" in said

@@ -3,6 +3,9 @@
 Where the code that works knows which share of the work is done, the time left is estimated from the time that this
 share took, and shown in both; it is the time left of the work that the shares are of. Stages are named by the code
 that does the work; nothing about them is kept or written to a release.
+
+A command shows its progress with :class:`OnTerminal`; whatever it calls then says with :func:`stage` where it is, and
+need not be handed anything. In Python nothing is shown, unless a caller passes a :class:`Progress` of its own.
 """
 
 from __future__ import annotations
@@ -10,7 +13,9 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from contextvars import ContextVar
 from datetime import timedelta
 from typing import Protocol
 
@@ -37,6 +42,29 @@ class Silent:
 
     def stage(self, words: str, done: float | None = None) -> None:
         """Do nothing."""
+
+
+_current: ContextVar[Progress] = ContextVar("progress", default=Silent())  # noqa: B039 # it has no state
+
+
+def current() -> Progress:
+    """What shows the progress of the command that this thread runs; outside of one, and in other threads, nothing."""
+    return _current.get()
+
+
+@contextmanager
+def shown_by(progress: Progress) -> Iterator[None]:
+    """Inside the block, stages of this thread's work are shown by ``progress``."""
+    token = _current.set(progress)
+    try:
+        yield
+    finally:
+        _current.reset(token)
+
+
+def stage(words: str, done: float | None = None) -> None:
+    """Tell the command that runs, if one does, which stage begins, and the share of its work that is done."""
+    current().stage(words, done)
 
 
 class OnTerminal:
@@ -108,6 +136,7 @@ class OnTerminal:
 
     def __enter__(self) -> OnTerminal:
         self._started = time.monotonic()
+        self._told.enter_context(shown_by(self))
         if self._console.is_terminal:
             from stirred._compiled import told_of_compiling
 

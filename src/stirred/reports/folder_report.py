@@ -16,6 +16,7 @@ from html import unescape
 from typing import TYPE_CHECKING
 
 from stirred._bounded_reading import Unacceptable, inside, read_text
+from stirred._progress import stage
 from stirred.releases.folder.documents import REPORT
 from stirred.releases.folder.foreign_texts import active_content, understates
 from stirred.releases.folder.manifest import read_manifest
@@ -75,6 +76,7 @@ def report_verdicts(mechanism: Mechanism, release: ReleaseFolder) -> list[Verdic
 
 def _compared(mechanism: Mechanism, release: ReleaseFolder, found: str) -> list[Verdict]:
     """Whether a page is the one about this release, but for the versions of the programs, and what was compared."""
+    stage("writing the report again, to compare it")
     undrawn = report_text([of_folder(mechanism, release)], drawing=False)
     if not release.by_this_version:
         smaller = understates(_words(found), [_words(undrawn)])

@@ -24,6 +24,7 @@ from functools import cache
 from html import escape
 from importlib.resources import files
 
+from stirred._progress import stage
 from stirred.reports.figure_style import caption_of
 from stirred.semantics.pictures.shapes import AnyPicture
 
@@ -191,6 +192,7 @@ class Figures:
         about = picture.guarantee or about
         self.drawn += 1
         number = self.drawn
+        stage(f"drawing figure {number}")
         drawing = inline(self._drawn(picture), f"figure-{number}", picture.title, described(picture, about))
         named = f"Figure {number}. {picture.title} {_sentence(about)}"
         words = paragraphs([named, _sentence(picture.subtitle), *caption_of(picture)])

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from stirred import errors
 from stirred._bounded_reading import inside, read_text
+from stirred._progress import stage
 from stirred.releases.folder.release_folder import (
     Expected,
     ReleaseFolder,
@@ -64,6 +65,7 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
     for table in tables:
         verdicts += shape_verdicts(release, table.name, table.rows)
     verdicts += [_centres(survey, wanted) for wanted in measured_tables(plan)]
+    stage("estimating from the measured sums")
     estimates = {wanted.name: rounded(estimates_frame(survey, wanted)) for wanted in plan.publish}
     verdicts += [_estimates(release, wanted, estimates[wanted.name]) for wanted in plan.publish]
     verdicts.append(_models(release, plan))

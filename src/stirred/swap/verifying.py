@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._bounded_reading import inside, plain
+from stirred._progress import stage
 from stirred.releases.folder.documents import Certificate, ReleasedTable
 from stirred.releases.folder.release_folder import (
     Expected,
@@ -105,6 +106,7 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
     for name, found in files.tables.items():
         verdicts += shape_verdicts(release, name, found.table.rows)
         verdicts += files.row_verdicts(name, found)
+    stage("counting the invariants")
     margins = files.margins()
     strata = files.strata(margins)
     rates = files.rates()
@@ -172,6 +174,7 @@ def _put_back(release: ReleaseFolder, files: _Files) -> tuple[PutBack | None, li
     stated = PutBack.from_fields(release.certificate.get(PUT_BACK))
     if stated is None:
         return None, [Verdict(False, "the certificate says how many changed records can be put back")]
+    stage("looking for records that can be put back")
     given = files.swapped()
     by_stated, anew = put_back_by(given, stated), put_back(given)
     found = by_stated.recovered if by_stated is not None else 0.0

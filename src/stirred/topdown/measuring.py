@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._bounded_reading import inside, is_of_machine, plain, read_json
-from stirred._progress import Progress
+from stirred._progress import Progress, stage
 from stirred._threads import ahead
 from stirred.margins.schema import Schema
 from stirred.margins.spine import Index, Spine
@@ -246,7 +246,10 @@ class Measurements:
 
     def batches(self, wanted: Sequence[Entry]) -> Iterator[tuple[Entry, slice | Index, NDArray[np.integer]]]:
         """The values of some entries, in ranges of units: the entry, the units, and their values, a row for each."""
+        every, done = sum(entry.units * entry.cells for entry in wanted), 0
         for entry in wanted:
+            stage(f"reading what was measured at level '{entry.level}'", done / every)
+            done += entry.units * entry.cells
             for units in parts(entry.units, entry.cells):
                 yield entry, units, self.values(entry, units)
 

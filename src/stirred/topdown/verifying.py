@@ -28,7 +28,7 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
 from stirred._bounded_reading import inside, read_json
-from stirred._progress import Silent
+from stirred._progress import current, stage
 from stirred.margins.schema import Schema
 from stirred.margins.spine import Spine
 from stirred.releases.folder.documents import Certificate
@@ -152,7 +152,7 @@ def fit_verdicts(release: ReleaseFolder, counted: Counted, exact: Sequence[Count
         return [Verdict(False, "the certificate reports the fit of every table and level")]
     if plan.earlier:
         return [not_compared(f"whether {_FIT}", "the earlier releases that it agrees with are not in the folder")]
-    found = fit_tables(plan, spine, exact, Measurements(release.path / MEASUREMENTS), Silent())
+    found = fit_tables(plan, spine, exact, Measurements(release.path / MEASUREMENTS), current())
     rows = [_moved(counted.leaves[table.name], found[table.name][0]) for table in plan.released]
     reports = [report.published() for table in plan.released for report in found[table.name][1]]
     if not any(rows) and json.dumps(stated) == json.dumps(reports):
@@ -244,6 +244,7 @@ def bias_verdict(
         if simulated > max(RECORDS, TIMES * records[table.name]):
             why = f"computing it again would take {simulated:,} simulated records"
             return found, not_compared("the numbers of the forecast of bias", why)
+    stage("computing the forecast of bias again")
     again = [expected_bias(plan, counted.spine, exact, table, records=records[table.name]) for table in tables]
     made = [one.published() for one in again if one is not None]
     if json.dumps(made) == json.dumps(stated):
@@ -290,7 +291,8 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
     verdicts.append(Verdict(listed, "the geography lists every finest place once, in order, and nothing else"))
     exact = read_invariants(release.path / INVARIANTS, plan, spine)
     leaves = {}
-    for table in plan.released:
+    for number, table in enumerate(plan.released):
+        stage(f"counting {table.name}", number / len(plan.released))
         leaves[table.name] = count_release(release, plan, spine, table)
         verdicts += shape_verdicts(release, table.name, int(leaves[table.name].counts.sum()))
         nested, ordered = _places_agree(release, plan, spine, table)
@@ -301,6 +303,7 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
             verdicts.append(Verdict(clean, f"{table.name} has no combination of values that the plan rules out"))
     counted = Counted(plan, spine, leaves)
     verdicts += _invariants(release, counted, exact)
+    stage("recounting the invariants")
     verdicts += [
         Verdict(
             not len(leaves_breaking(counted, constraint, exact)), f"recounted and kept: {constraint_words(constraint)}"
@@ -438,6 +441,7 @@ def _published(release: ReleaseFolder, counted: Counted) -> list[Verdict]:
 
 
 def _measurements(release: ReleaseFolder, plan: TopDownPlan, spine: Spine) -> list[Verdict]:
+    stage("reading the measurements")
     folder = release.path / MEASUREMENTS
     planned = entries(plan, spine)
     stated = read_json(inside(release.path, f"{MEASUREMENTS}/{INDEX}"))

@@ -27,6 +27,7 @@ from pathlib import Path
 
 from stirred import errors
 from stirred._bounded_reading import Unacceptable, inside, is_of_machine, plain, read_bytes, read_json, read_text
+from stirred._progress import stage
 from stirred.errors.output import why_unread
 from stirred.releases.folder.atomic import LOCK, is_unfinished
 from stirred.releases.verdicts import Fault, Verdict, not_checked, not_compared, noted
@@ -146,6 +147,7 @@ def differences(folder: Path, entries: list[Entry], besides: frozenset[str] = fr
     listed = {entry.path: entry for entry in entries}
     found: list[str] = []
     present = set()
+    done, every = 0, max(1, sum(max(0, entry.bytes) for entry in listed.values()))
     folders = {str(parent) for name in listed for parent in Path(name).parents}
     for name, kind in _walk(folder):
         if (name in _BESIDE and kind == "file") or (name.split("/")[0] in besides and kind in ("file", "folder")):
@@ -159,8 +161,11 @@ def differences(folder: Path, entries: list[Entry], besides: frozenset[str] = fr
             found.append(f"{plain(name)} is {kind}, not a file that can be checked")
         elif name not in listed:
             found.append(f"{plain(name)} is not in the manifest")
-        elif not _same(folder, listed[name]):
-            found.append(f"{plain(name)} is not the file that was released")
+        else:
+            stage("comparing the files with the manifest", done / every)
+            done += max(0, listed[name].bytes)
+            if not _same(folder, listed[name]):
+                found.append(f"{plain(name)} is not the file that was released")
     found = [f"{plain(name)} is missing" for name in listed if name not in present] + found
     return found if len(found) <= _SHOWN else [*found[:_SHOWN], f"and {len(found) - _SHOWN:,} more"]
 

@@ -15,6 +15,7 @@ import re
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ import pyarrow.parquet as pq
 
 from stirred import errors
 from stirred._bounded_reading import Unacceptable, inside, is_file, is_of_content, plain, read_text
+from stirred._progress import stage
 from stirred.errors.output import why_unread
 from stirred.releases.folder import documents
 from stirred.releases.folder.atomic import is_unfinished
@@ -167,7 +169,10 @@ class ReleaseFolder:
         numbered = [column for column in columns if described[column]["role"] in ("id", "link")]
         if any(not pa.types.is_integer(opened.kinds[column]) for column in numbered):
             raise errors.not_a_release(self.path, f"the ids of table {plain(name, 60)} are not whole numbers")
-        found = read_table(opened, [column for column in columns if column not in numbered], numbered)
+        found = read_table(
+            opened, [column for column in columns if column not in numbered], numbered,
+            told=partial(stage, f"reading {plain(name, 60)}"),
+        )  # fmt: skip
         if entry["format"] != "csv":
             return found
         decimal = self.style(name).decimal
@@ -465,6 +470,7 @@ def stored_verdict(release: ReleaseFolder, files: Sequence[str], write: Callable
     """
     if not release.by_these_programs:
         return not_compared("how the tables store their values", "other versions of the programs wrote them")
+    stage("writing the tables again, to compare how they are stored")
     with tempfile.TemporaryDirectory() as scratch:
         write(Path(scratch))
         other = [file for file in files if not same_bytes(Path(scratch) / file, inside(release.path, file))]

@@ -22,6 +22,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -30,6 +31,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stirred import errors
+from stirred._progress import stage
 from stirred.margins.areas import Areas, Overlap
 from stirred.margins.spine import Index, Spine, build_spine
 from stirred.releases.folder.atomic import check_target
@@ -343,7 +345,8 @@ def make_spine(
         _kind(Path(out))
     names = [name for group in targets for name in group]
     opened, chosen = _open(Path(blocks), levels, names)
-    read = read_table(opened, list(dict.fromkeys([*chosen, *names]))).table
+    told = partial(stage, f"reading {blocks}")
+    read = read_table(opened, list(dict.fromkeys([*chosen, *names])), told=told).table
     of_levels = read.pick(chosen)
     for column in of_levels:
         if column.values.null_count:
@@ -352,10 +355,13 @@ def make_spine(
     if prefixes:
         of_levels = [*prefix_columns(of_levels[0], prefixes), of_levels[0]]
     areas = [[_without(column, null_values) for column in read.pick(group)] for group in targets]
+    stage("cutting the units of each level by the areas")
     proposed = propose_spine(of_levels, areas, inside, groups=groups, fan_out=fan_out)
     opened.require_unchanged()
     if out is not None:
+        stage(f"writing {out}")
         _write(Path(out), proposed)
+    stage("counting the units that areas take")
     return _report(proposed, None if out is None else str(out), names)
 
 

@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
+from stirred._progress import stage
 from stirred.margins.areas import Areas, Overlap
 from stirred.margins.margin_blocks import Array, Margin, representatives
 from stirred.margins.spine import Index, Shapes, Spine
@@ -323,6 +324,7 @@ class Answer:
                 given = [np.add.reduceat(one, spine.first_child[leaf - 1][:-1]) for one in given]
             fixed.append(given)
         upward = []
+        stage("combining the measurements of all levels")
         for block, tree in zip(design.split.blocks, design.trees, strict=True):
             rights = {level: block.take(tensor) for level, tensor in enumerate(weighted)}
             known = {level: [block.take(tensor) for tensor in tensors] for level, tensors in enumerate(fixed)}
@@ -348,7 +350,8 @@ def _trees(
 ) -> tuple[BlockTree, ...]:
     """The tree of each block."""
     found = []
-    for block, told in zip(split.blocks, information, strict=True):
+    for number, (block, told) in enumerate(zip(split.blocks, information, strict=True)):
+        stage("computing how precise the estimates are", number / len(information))
         measures = [[(told[one.margin.names], one.variance) for one in level] for level in measured]
         exact = [[told[margin.names] for _, margin in level] for level in fixed]
         found.append(BlockTree.of(spine, shapes, block.size, measures, exact))

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._bounded_reading import inside, plain, read_json
-from stirred._progress import Progress, Silent
+from stirred._progress import Progress, Silent, stage
 from stirred._threads import ahead
 from stirred.margins.spine import Index, Spine
 from stirred.noise import SystemSource
@@ -137,6 +137,7 @@ class NoisyFiles:
     def batches(self, wanted: Sequence[Entry]) -> Iterator[tuple[Entry, slice | Index, NDArray[np.integer]]]:
         """The values of some entries: the entry, the units, and their values, a row for each unit. One batch is read
         while the last is used."""
+        stage("reading the noisy measurements")
         return ahead(self._batches(wanted))
 
     def _batches(self, wanted: Sequence[Entry]) -> Iterator[tuple[Entry, slice | Index, NDArray[np.integer]]]:
