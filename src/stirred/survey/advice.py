@@ -1,16 +1,15 @@
-"""Advice for a committee: the ten settings side by side, for one survey, one estimate and one epsilon.
+"""Advice for a committee on where the guarantee of a survey starts: ``stirred advise survey.toml``.
 
-For each setting it says which record is protected, what is held fixed, what the noise costs in both readings of a
-unit's change, what may be claimed for sampling, and what the authors of chapter 6 say. It rests on Tables 6.1 to 6.3,
-section 6.6 and :mod:`stirred.survey.plan.sensitivity`; it looks at public facts only, and a number that nobody has
-proved is shown as not known, with the reason.
+:func:`advise` puts the ten settings side by side, for one survey, one estimate and one epsilon. For each it says which
+record is protected, what is held fixed, what the noise costs in both readings of a unit's change, what may be claimed
+for sampling, and what the authors of chapter 6 say. It rests on Tables 6.1 to 6.3, section 6.6 and
+:mod:`stirred.survey.plan.sensitivity`; it looks at public facts only, and a number that nobody has proved is shown as
+not known, with the reason.
 
-Advice for a committee on one survey plan: ``stirred advise survey.toml``.
-
-Puts four answers on one page: where this plan stands, what the ten settings of Table 6.1 protect and cost for its
-public facts (:mod:`stirred.survey.advice`), what sampling would buy and for whom it buys nothing
-(:mod:`stirred.survey.design.amplification`, section 6.5.1), and what cutting the largest weights would cost and save
-(:mod:`stirred.survey.weights.trade`). The invariant a reader must know: no data are read, only the plan.
+The command puts four answers on one page: where this plan stands, what the ten settings of Table 6.1 protect and cost
+for its public facts, what sampling would buy and for whom it buys nothing (:mod:`stirred.survey.design.amplification`,
+section 6.5.1), and what cutting the largest weights would cost and save (:mod:`stirred.survey.weights.trade`). The
+invariant a reader must know: no data are read, only the plan.
 """
 
 from __future__ import annotations

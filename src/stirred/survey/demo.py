@@ -1,18 +1,16 @@
-"""Writes a generated survey and a complete plan for it: ``stirred generate-survey``.
+"""Writes a generated survey with a complete plan (``stirred generate-survey``), and demonstrates its release.
 
 The plan shows every part that a real one has, with comments: where the guarantee starts, weights and their bounds, the
 design, imputation, what is measured, public totals to adjust to, and tables to publish. The invariant a reader must
 know: every number in it comes from ``strata.csv``, ``totals.csv`` or the options of the generator, which are public,
 and none from the records.
 
-The survey demonstration: a generated survey is released, verified, and compared with the true population.
-
-The truth can be printed because everybody in the survey is invented.
+The demonstration releases and verifies such a survey and prints its estimates beside the truth: it may, because
+everybody in the survey is invented.
 """
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -27,6 +25,7 @@ from stirred.releases.mechanism import Release
 from stirred.releases.verdicts import State
 from stirred.spec.exact import display
 from stirred.survey.estimating.questions import estimate
+from stirred.survey.plan.draft import toml
 from stirred.survey.plan.fields import SurveyPlan
 from stirred.survey.verifying import recount
 from stirred.tables.synthetic.survey_frame import DesignName
@@ -67,6 +66,7 @@ def plan_text(survey: Survey) -> str:
     stratified = strata.height > 1
     fixed = strata["selected_psus"].null_count() == 0
     lower, upper = _decimal(strata["smallest_weight"].min()), _decimal(strata["largest_weight"].max())
+    sizes_fixed = "true" if stratified and fixed else "false"
     parts = [
         _head(survey),
         [
@@ -82,7 +82,7 @@ def plan_text(survey: Survey) -> str:
             "[sample]",
             _most(survey),
             f"population = {survey.frame.height}",
-            f"stratum_sizes_fixed = {_flag(stratified and fixed)}  # does the design fix how many are sampled in each?",
+            f"stratum_sizes_fixed = {sizes_fixed}  # does the design fix how many are sampled in each?",
         ],
         _design(survey, stratified, fixed),
         _attributes(survey, stratified),
@@ -139,7 +139,7 @@ def _design(survey: Survey, stratified: bool, fixed: bool) -> list[str]:
     for row in survey.strata.rows(named=True):
         low, high = _decimal(row["smallest_weight"]), _decimal(row["largest_weight"])
         lines.append(
-            f"{_text(row['stratum'])} = {{ selected = {row['selected_psus']}, population = {row['population_psus']}, "
+            f"{toml(row['stratum'])} = {{ selected = {row['selected_psus']}, population = {row['population_psus']}, "
             f"lower = {low}, upper = {high} }}"
         )
     return lines
@@ -159,7 +159,7 @@ def _attributes(survey: Survey, stratified: bool) -> list[str]:
         regions: dict[str, list[str]] = {}
         for row in survey.strata.rows(named=True):
             regions.setdefault(row["region"], []).append(row["stratum"])
-        lines += [f"{_text(name)} = {_list(members)}" for name, members in regions.items()]
+        lines += [f"{toml(name)} = {toml(members)}" for name, members in regions.items()]
     else:
         lines += _attribute("region", values["region"], "in_frame = true            # known from the frame")
     for name, known in (("age_group", AGE_GROUP), ("sex", SEX), ("employment", EMPLOYMENT)):
@@ -169,7 +169,7 @@ def _attributes(survey: Survey, stratified: bool) -> list[str]:
         "[[attributes]]             # income cut into bands, for quantiles",
         'name = "band"',
         'variable = "income"',
-        f"cuts = {_list(BANDS)}",
+        f"cuts = {toml(BANDS)}",
         "",
         "[[variables]]",
         'name = "income"',
@@ -185,7 +185,7 @@ def _attributes(survey: Survey, stratified: bool) -> list[str]:
 
 
 def _attribute(name: str, values: Iterable[str], *more: str) -> list[str]:
-    return ["[[attributes]]", f"name = {_text(name)}", f"values = {_list(values)}", *more]
+    return ["[[attributes]]", f"name = {toml(name)}", f"values = {toml(values)}", *more]
 
 
 def _imputation() -> list[str]:
@@ -215,8 +215,8 @@ def _queries() -> list[str]:
     lines = []
     for of, by, share, said in wanted:
         lines.append(f"[[queries]]{f'                # {said}' if said else ''}")
-        lines += [f"of = {_text(of)}"] if of else []
-        lines += [f"by = {_list(by)}", f"share = {_text(share)}"]
+        lines += [f"of = {toml(of)}"] if of else []
+        lines += [f"by = {toml(by)}", f"share = {toml(share)}"]
     return lines
 
 
@@ -228,11 +228,11 @@ def _calibrations(survey: Survey) -> list[str]:
         "[[calibrations]]           # public totals that estimates are adjusted to, after the noise, free of cost",
         'name = "persons"',
         'method = "post-stratified"',
-        f'margins = [{{ by = ["age_group", "sex"], totals = {_list(by_age)} }}]',
+        f'margins = [{{ by = ["age_group", "sex"], totals = {toml(by_age)} }}]',
         "[[calibrations]]",
         'name = "regions"',
         'method = "post-stratified"',
-        f'margins = [{{ by = ["region"], totals = {_list(by_region)} }}]',
+        f'margins = [{{ by = ["region"], totals = {toml(by_region)} }}]',
     ]
 
 
@@ -263,18 +263,6 @@ def _publish() -> list[str]:
 def _decimal(value: Any) -> str:
     """A weight with two decimals, as it stands in the file."""
     return f"{value:.2f}"
-
-
-def _flag(value: bool) -> str:
-    return "true" if value else "false"
-
-
-def _text(value: str) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _list(values: Iterable[object]) -> str:
-    return json.dumps(list(values), ensure_ascii=False)
 
 
 PERSONS = 400_000

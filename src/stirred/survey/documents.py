@@ -1,10 +1,6 @@
-"""The README.txt of a survey release, in plain words.
+"""What a survey release writes beside its measured sums: tables of estimates, README.txt, notes for analysts.
 
-What analysts of a survey release need to know, for its report.
-
-Keep in mind: every number follows from the plan, as in README.txt; no table is read.
-
-A drawn survey as a release: measured tables, tables of estimates, documents.
+The invariant a reader must know: what README.txt and the notes say follows from the plan; no table is read for it.
 """
 
 from __future__ import annotations

@@ -1,24 +1,21 @@
-"""What the imputation models share: their share of the budget, checks of what is given, and how they are written.
+"""Models that fill in missing values row by row, from noisy counts or a noisy regression, so that the losses add up.
 
 A model is published: it holds noisy integers and public facts, and JSON is read back within the bounds of
 :mod:`stirred._bounded_reading`. No error here tells a code of the data.
 
-Impute missing categories row by row from frequencies that were counted with exact noise, so that the losses add up.
-
-Section 7.6 (Das et al. 2022): if the imputed values of a row depend on that row and on parameters alone, and the
-parameters cost epsilon1, then an analysis of the completed file under epsilon2 costs epsilon1 + epsilon2 in total (the
-proof is in :mod:`stirred.survey.plan.problems`; a linear model is in :mod:`stirred.survey.imputing`).
+Missing categories are drawn from frequencies that were counted with exact noise. Section 7.6 (Das et al. 2022): if the
+imputed values of a row depend on that row and on parameters alone, and the parameters cost epsilon1, then an analysis
+of the completed file under epsilon2 costs epsilon1 + epsilon2 in total (the proof is in
+:mod:`stirred.survey.plan.problems`).
 
 Files that are compared have the same number of records and differ in one of them, which may also turn from observed to
 missing. Invariants: a model holds noisy integers and public facts only, so that it may be published; everything that is
 computed from it is exact, and is a function of it alone; rows are drawn independently of each other.
 
-Impute a missing number row by row from a linear regression on sums with exact noise, so that the losses add up.
-
-As in :mod:`stirred.survey.imputing`: parameters under epsilon1, the completed file under epsilon2, epsilon1 +
-epsilon2 in total (section 7.6; Das et al. 2022). Both variables stand on lattices with public bounds, so that the six
-sums of a regression are integers, one record changes them by a known amount, and coefficients are exact fractions of
-noisy integers. The same invariants hold: the model may be published, and rows are drawn independently given the model.
+Missing numbers are drawn from a linear regression on sums with exact noise, and the losses add up likewise. Both
+variables stand on lattices with public bounds, so that the six sums of a regression are integers, one record changes
+them by a known amount, and coefficients are exact fractions of noisy integers. The same invariants hold: the model may
+be published, and rows are drawn independently given the model.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How far one record can move the cells of a query, and the noise that follows from it.
+"""Measures weighted sums and their standard errors with exact noise: how far one record moves them, and the draw.
 
 A record adds w x to one cell of a query and nothing to the others. If it is replaced, or gives other answers, it may
 take w x out of one cell and put w' x' into another: then a cell needs noise for twice its largest |w x|, half of the
@@ -9,25 +9,19 @@ its own weight may change too, even if only its answers do. Discrete Laplace noi
 that move by d in total satisfies epsilon-differential privacy; discrete Gaussian noise of variance d^2 / (2 rho) on a
 vector that moves by d in length satisfies rho-zCDP.
 
-The invariant a reader must know: everything here follows from the plan. No number is read from the data.
+The invariants a reader must know: noise follows from the plan, and no number for it is read from the data; every cell
+of every query is measured, also those that no record is in, so that which ones are there says nothing about the data.
 
-Adds up the weighted sums of every query, exactly, and adds exact noise on their lattice.
-
-The invariant a reader must know: every cell of every query is measured, also those that no record is in, so that which
-ones are there says nothing about the data.
-
-Standard errors of the sampling design, measured with noise of their own.
-
-The linearised variance of a weighted total is the sum, over strata h of n selected primary units of N, of
-(1 - n/N) n/(n-1) times the sum of (T - mean T)^2 over their totals T; primary units without a record have T = 0. Its
-root is the length of a vector that is linear in the totals. A record that adds e to one primary unit therefore moves
-the standard error by at most |e|, and one that leaves a cell for another moves two standard errors by at most its
-largest |e| each: as much as it moves the totals themselves. If it leaves one primary unit for another of its cell and
-stratum, the standard error moves by at most the root of n/(n-1), at most that of 2, times the length of the change,
-which is at most the root of 2 times |e|: again 2 |e|. Where each primary unit is selected independently (Poisson
-sampling), the variance is at most the sum of T^2, with 1 - n/N and n/(n-1) both 1 and no mean taken off: the length of
-the vector of totals itself, which moves by no more. For means, shares and ratios e is the residual w (y - R z) around
-the value R that was measured before, which is public by then.
+Standard errors of the sampling design are measured with noise of their own. The linearised variance of a weighted total
+is the sum, over strata h of n selected primary units of N, of (1 - n/N) n/(n-1) times the sum of (T - mean T)^2 over
+their totals T; primary units without a record have T = 0. Its root is the length of a vector that is linear in the
+totals. A record that adds e to one primary unit therefore moves the standard error by at most |e|, and one that leaves
+a cell for another moves two standard errors by at most its largest |e| each: as much as it moves the totals themselves.
+If it leaves one primary unit for another of its cell and stratum, the standard error moves by at most the root of
+n/(n-1), at most that of 2, times the length of the change, which is at most the root of 2 times |e|: again 2 |e|. Where
+each primary unit is selected independently (Poisson sampling), the variance is at most the sum of T^2, with 1 - n/N and
+n/(n-1) both 1 and no mean taken off: the length of the vector of totals itself, which moves by no more. For means,
+shares and ratios e is the residual w (y - R z) around the value R that was measured before, which is public by then.
 
 A record of value v counts in the shares of all values of its group: w (1 - p_v) in its own and w p_u in the others. The
 centres p of a group are made so that they add up to at most 1, so all of this is at most 2 w, and in length at most the

@@ -1,17 +1,16 @@
-"""How a sample is divided among strata: equally, in proportion to their size, by Neyman's rule, or as given.
+"""Stratified and two-stage designs, and how a sample is divided among strata.
 
-Rules give stratum h a share a_h of the sample: 1, N_h, or N_h S_h with the standard deviation S_h in the stratum
-(Neyman 1934). Whole numbers that minimise the sum of a_h^2 / n_h, the part of the variance of an estimated total that
-an allocation can change, are found exactly: units are given one at a time to the stratum with the largest
-a_h^2 / (n (n + 1)), n being what it has (Wright 2012). Keep in mind: standard deviations that were computed from
-confidential data make the sampling depend on them, which can lose privacy instead of gaining it (section 6.4.1 of the
-thesis; Bun et al. 2022).
+Allocation rules (equal, proportional, Neyman's, as given) give stratum h a share a_h of the sample: 1, N_h, or N_h S_h
+with the standard deviation S_h in the stratum (Neyman 1934). Whole numbers that minimise the sum of a_h^2 / n_h, the
+part of the variance of an estimated total that an allocation can change, are found exactly: units are given one at a
+time to the stratum with the largest a_h^2 / (n (n + 1)), n being what it has (Wright 2012). Keep in mind: standard
+deviations that were computed from confidential data make the sampling depend on them, which can lose privacy instead of
+gaining it (section 6.4.1 of the thesis; Bun et al. 2022).
 
-Designs made of designs: strata that are sampled independently, and clusters in which units are sampled.
-
-In strata the probability of a pair is pi_i pi_j across strata, and the stratum's own within. In two stages a unit of
-cluster c has pi_c pi_i|c, two units of one cluster pi_c pi_ij|c, and of two clusters pi_cd pi_i|c pi_j|d. Keep in mind:
-sampling amplifies privacy only by the stages that select single units (section 6.4.1 of the thesis).
+Strata are sampled independently, so that the probability of a pair is pi_i pi_j across strata, and the stratum's own
+within. In two stages a unit of cluster c has pi_c pi_i|c, two units of one cluster pi_c pi_ij|c, and of two clusters
+pi_cd pi_i|c pi_j|d. Keep in mind: sampling amplifies privacy only by the stages that select single units (section 6.4.1
+of the thesis).
 """
 
 from __future__ import annotations

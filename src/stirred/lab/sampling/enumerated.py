@@ -1,24 +1,23 @@
-"""A survey whose populations, frames, samples and responding samples are all listed, to try the settings on.
+"""Small surveys by enumeration: their settings, the exact loss of sampling, and attackers for whom it hides nothing.
 
-It holds the primitive multiverses of Definition 6.3.2 and decides by enumeration whether a flavor is population-,
+:class:`ListedSurvey` lists populations, frames, samples and responding samples. It holds the primitive multiverses of
+Definition 6.3.2 and decides by enumeration whether a flavor is population-,
 frame- or sample-invariant (Definition 6.3.3). Datasets are named; distances between them are given.
 
-Small frames by enumeration: the exact loss of "draw a sample, then run a mechanism on it", the oracle of all bounds.
-
-The law of the output for a frame is the mixture of the laws for its samples, by the probabilities of the design (the
+A :class:`SampledMechanism` draws a sample of a small frame and runs a mechanism on it: the oracle of all bounds. The
+law of the output for a frame is the mixture of the laws for its samples, by the probabilities of the design (the
 mechanism T' = T o S of section 6.5.1). Nothing is bounded or estimated. The one invariant: a sample is a *set of
 records*: it is known to the mechanism by its records in sorted order, and so a mechanism cannot see who they are.
 
 A design may look at the frame here. Such a design has no theorem, but its loss can be counted, and it can be larger
 than the mechanism's own.
 
-Attackers for whom sampling hides nothing: the nosy neighbour, the journalist, and whoever knows the sample.
-
-Equation 6.2 compares what an attacker believes about a record after the release with what she would believe had the
-record been drawn anew from her own prior. For a record of the frame the ratio lies within e^+-epsilon', the amplified
-loss. For a unit that she *knows* to be in the sample (the nosy neighbour, who saw the interviewer), and for a record of
-the sample as such, whoever it is (the journalist), it lies within e^+-epsilon only, the loss on the sample (section
-6.5.1). The bounds are approached as the prior probability of the value vanishes, not attained as printed.
+The attackers are the nosy neighbour, the journalist, and whoever knows the sample. Equation 6.2 compares what an
+attacker believes about a record after the release with what she would believe had the record been drawn anew from her
+own prior. For a record of the frame the ratio lies within e^+-epsilon', the amplified loss. For a unit that she *knows*
+to be in the sample (the nosy neighbour, who saw the interviewer), and for a record of the sample as such, whoever it is
+(the journalist), it lies within e^+-epsilon only, the loss on the sample (section 6.5.1). The bounds are approached as
+the prior probability of the value vanishes, not attained as printed.
 
 All are :class:`stirred.lab.definitions.beliefs.Beliefs` on a small frame, by enumeration; ``ratio`` is equation 6.2.
 """

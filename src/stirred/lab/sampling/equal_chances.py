@@ -1,16 +1,15 @@
-"""Designs that treat all units alike: everyone, simple random with and without replacement, Bernoulli.
+"""Designs that treat all units alike (census, simple random, Bernoulli), and equal steps through a fixed order.
 
 Simple random sampling without replacement gives every set of n units the same probability: pi_i = n/N and
 pi_ij = n(n-1) / (N(N-1)). With replacement n units are drawn independently, so a unit can be drawn repeatedly. Under
 Bernoulli sampling each unit tosses the same coin, and the number of sampled units varies.
 
-Systematic sampling: one random start, then equal steps through a fixed order.
-
-Lay the sizes x_i end to end, X in all, and mark them at a start that is uniform below X/n and from there in steps of
-X/n. Times n everything is whole: unit i holds n x_i points, marks are X apart, and a whole start uniform on 0, ...,
-X - 1 gives the same law. Seen from the start, a unit is an arc of n x_i points on a circle of X points, and two units
-are sampled together if their arcs share the start. Keep in mind: only the start is random. In an order that an attacker
-knows this is a sample of one cluster, and sampling amplifies nothing (section 6.4.1 of the thesis).
+Systematic sampling has one random start. Lay the sizes x_i end to end, X in all, and mark them at a start that is
+uniform below X/n and from there in steps of X/n. Times n everything is whole: unit i holds n x_i points, marks are X
+apart, and a whole start uniform on 0, ..., X - 1 gives the same law. Seen from the start, a unit is an arc of n x_i
+points on a circle of X points, and two units are sampled together if their arcs share the start. Keep in mind: only the
+start is random. In an order that an attacker knows this is a sample of one cluster, and sampling amplifies nothing
+(section 6.4.1 of the thesis).
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
-"""The frame that a sample is drawn from: how many units, and what a design looks at of them.
+"""Frames that samples are drawn from, and what every sampling design answers about one.
 
 A frame lists units 0, ..., N - 1 in a fixed order, each perhaps with a stratum, a cluster and a size (section 6.2.3 of
 the thesis). Sizes matter up to a factor only, so they are kept as whole numbers in their exact proportions. Keep in
 mind: a frame may be confidential, so it is never shown, and errors about it hold counts, never a label or a size.
-
-What every sampling design answers: probabilities of units and pairs, weights, all samples, and a draw.
 
 A design is a probability on sets of units of a frame (section 6.2.3 of the thesis). Unit i is sampled with the
 inclusion probability pi_i, units i and j together with pi_ij, and a sampled unit has the design weight 1/pi_i (Horvitz

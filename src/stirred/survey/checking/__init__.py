@@ -1,2 +1,1 @@
-"""What a custodian learns before a release: what the file shows against its plan, expected errors, true beside released
-tables."""
+"""What a custodian learns before a release: whether the file fits the plan, expected errors, true beside noisy sums."""

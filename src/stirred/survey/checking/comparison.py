@@ -1,12 +1,10 @@
-"""The confidential comparison of a survey release with what the file gives without noise, cell by cell.
+"""Compares a survey release with what the file gives without noise, cell by cell; confidential.
 
 Design standard errors here are computed from the file itself, linearised or from its replicate weights, and are not
 protected: the folder must stay where the file is.
 
-What the custodian of a survey release can know and must keep: the noise that was drawn, and what rules changed.
-
-Noisy sums are read from the folder, true ones are computed from the confidential file. Keep in mind: a survey release
-keeps no counts exactly; what it holds fixed is stated in its guarantee.
+For the custodian's report, noisy sums are read from the folder and true ones are computed from the file. Keep in mind:
+a survey release keeps no counts exactly; what it holds fixed is stated in its guarantee.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What a sampling design does to estimates and to privacy: variances, selections, amplification."""
+"""What a sampling design does to estimates and to privacy: standard errors, selections, amplification."""

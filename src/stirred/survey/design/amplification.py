@@ -1,4 +1,4 @@
-"""Whether amplification may be claimed at all: facts about a survey in, yes or no and the reasons out.
+"""What sampling gains in privacy loss for records of a frame, and whether it may be claimed at all.
 
 The formulas assume that a random draw with known probabilities is part of the mechanism and stays secret. Sections
 6.4.2 and 6.5.1 say where that fails: mechanisms that start at the sample, response that nobody controls, frames of
@@ -8,13 +8,12 @@ enough for no. The invariant: **what is not stated is not taken for granted**; a
 :func:`may_claim` is where this is decided. :func:`claimable` asks it for a setting whose survey has every fact in its
 favour: what is not claimable then is claimable for no survey.
 
-What sampling buys: the privacy loss, for records of a frame, of a mechanism that is run on a secret sample of it.
-
-The theorem behind every formula here. Let a record of the frame be in the sample with probability p, and let samples
-with it and without it be paired so that they differ in k records. Given that the record is in the sample the output
-has law m1 (or m1', where the record has another value), else m0. If the mechanism is epsilon-DP on the sample, then
-m1 <= e^epsilon m1', and m1 <= e^(k epsilon) m0 along the pairing. On the frame the laws are (1-p) m0 + p m1 and
-(1-p) m0 + p m1', and their ratio is largest at m1 = e^(k epsilon) m0 and m1' = e^((k-1) epsilon) m0:
+The theorem behind every formula for a mechanism that is run on a secret sample of a frame: let a record of the frame be
+in the sample with probability p, and let samples with it and without it be paired so that they differ in k records.
+Given that the record is in the sample the output has law m1 (or m1', where the record has another value), else m0. If
+the mechanism is epsilon-DP on the sample, then m1 <= e^epsilon m1', and m1 <= e^(k epsilon) m0 along the pairing. On
+the frame the laws are (1-p) m0 + p m1 and (1-p) m0 + p m1', and their ratio is largest at m1 = e^(k epsilon) m0 and m1'
+= e^((k-1) epsilon) m0:
 
     epsilon' = log (1 - p + p e^(k epsilon)) - log (1 - p + p e^((k-1) epsilon))
 
@@ -27,15 +26,12 @@ draw, which takes the record with probability p, so it costs log(1 + p (e^epsilo
 for groups, to epsilon' = m log(1 + p (e^epsilon - 1)) and delta' = delta (e^epsilon' - 1) / (e^epsilon - 1).
 
 Keep in mind: the result is about **records of the frame**. A record that is known to be in the sample has the loss of
-the mechanism on the sample (:mod:`stirred.lab.sampling.enumerated`), and mechanisms that share a sample must be
+the mechanism on the sample (section 6.5.1), and mechanisms that share a sample must be
 composed *before* they are amplified (:func:`on_one_sample`). Results are floats, to the nearest; what is shown is
 rounded up.
 
-What sampling buys in Rényi divergences, and why it buys nothing in zCDP.
-
-A mechanism on the sample is given by its Rényi curve, a function from orders to divergences (order * rho for rho-zCDP).
-With the laws m0, m1, m1' of :mod:`stirred.survey.design.amplification`, four bounds on exp((alpha - 1) D_alpha) are
-used:
+In Rényi divergences a mechanism on the sample is given by its curve, a function from orders to divergences (order * rho
+for rho-zCDP). With the laws m0, m1, m1' above, four bounds on exp((alpha - 1) D_alpha) are used:
 
 * any sampling with fixed probabilities: 1 - p + p e^((alpha-1) D(alpha)), by joint convexity;
 * simple random sampling, and whatever else changes one record: Wang, Balle and Kasiviswanathan 2019, Theorem 9;

@@ -1,16 +1,14 @@
-"""How many records of a sample change with one unit: samples with it and without it, paired as well as possible.
-
-A pairing (a coupling) of the two conditional laws of a design moves probability from samples with the unit to samples
-without it. The number wanted is the least k for which all probability can be moved between samples that differ in at
-most k records: a flow problem, solved in exact fractions for designs whose samples can be listed.
-
-What a sampling design means for one unit: how likely it is taken, and how much else of the sample changes with it.
+"""What a sampling design means for one unit: how likely it is taken, and how much else of the sample changes with it.
 
 Amplification by sampling needs two facts about every unit of the frame and nothing else of a design. The first is the
 probability that the unit is in the sample. The second is how many records differ, in a best coupling, between a sample
 with the unit and one without it: 1 for simple random samples, the size of a cluster for clusters (Balle, Barthe and
 Gaboardi 2018, section 3, call the couplings distance-compatible). The invariant: **a design whose probabilities can
 change with the data of one unit has no Selection that amplifies**; :func:`data_dependent` says why.
+
+A coupling of the two conditional laws of a design moves probability from samples with the unit to samples
+without it. The number wanted is the least k for which all probability can be moved between samples that differ in at
+most k records: a flow problem, solved in exact fractions for designs whose samples can be listed.
 
 Samples are sets: theorems are about mechanisms that do not look at the order of the records in a sample.
 """

@@ -1,4 +1,4 @@
-"""Puts the measured sums of a release together: the best linear unbiased estimates of any table that they determine.
+"""The measured sums of a release: their files, and the best linear unbiased estimates of any table they determine.
 
 All queries of one variable (or of counts) are one family. Their measured sums overlap, so least squares combines them,
 with the variances of their noise that the plan fixes (:mod:`stirred.margins.one_table`). What is estimated is the
@@ -6,9 +6,8 @@ weighted sum without noise; the error of sampling comes on top (:mod:`stirred.su
 
 The invariant a reader must know: variances and weights follow from the plan; only estimates look at measured values.
 
-The files of a survey release: a table of noisy sums for each query, and of noisy standard errors where measured.
-
-Sums are written as exact decimal numbers, which are whole multiples of the query's step; standard errors as whole
+The files are a table of noisy sums for each query, and one of noisy standard errors where they were measured. Sums are
+written as exact decimal numbers, which are whole multiples of the query's step; standard errors as whole
 multiples of a unit that follows from the plan. Every cell of the plan has a row, in the order of the plan.
 """
 

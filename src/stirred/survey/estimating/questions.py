@@ -1,9 +1,8 @@
-"""What is said of weighted sums where not everybody answered: who is missing in them, and what adjusts for it.
+"""Answers questions to a survey release: totals, means, shares, ratios and quantiles, with intervals.
 
-With design weights w = 1 / (probability of selection), the weighted sum over those who answered is too small by the
-weights of those who did not. Keep in mind: these words follow from the plan alone, and nothing is read from the file.
-
-Answers questions to a survey release: totals, means, shares, ratios and quantiles, with intervals.
+Where not everybody answered, it is said who is missing, and what adjusts for it. With design weights w = 1 /
+(probability of selection), the weighted sum over those who answered is too small by the weights of those who did not.
+Keep in mind: these words follow from the plan alone, and nothing is read from the file.
 
 Everything is computed from the measured sums and standard errors of the release and costs nothing. Estimates of totals
 are unbiased, over sampling and over noise; quotients are nearly so. An interval covers both errors: that of sampling,

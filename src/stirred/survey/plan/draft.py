@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,7 +63,7 @@ def draft_plan(path: Path, folder: Path = Path(), **form_options: Any) -> str:
     place = path if path.is_absolute() else os.path.relpath(path, folder)
     parts = [
         _head(path),
-        ["[input]", f"path = {_text(str(place))}", *form.lines()],
+        ["[input]", f"path = {toml(str(place))}", *form.lines()],
         _weights(found),
         _sample(),
         _design(found),
@@ -129,7 +129,7 @@ def _head(path: Path) -> list[str]:
         "stirred = 1",
         'mechanism = "survey"',
         "",
-        f"dataset = {_text(dataset_called(path))}   # {Plan.decided['dataset']}",
+        f"dataset = {toml(dataset_called(path))}   # {Plan.decided['dataset']}",
         f"row = {BLANK}            # what one row of the file is: person, household, business ...",
         'unit = "person"            # what is protected; it must be what a row is',
         'starts = "target sample"   # whose record is protected; stirred advise shows the choices side by side',
@@ -146,7 +146,7 @@ def _weights(found: Guess) -> list[str]:
             "# [weights]                # no column looks like a weight; without this section every record counts once",
             '# column = "..."',
         ]
-    lines = ["[weights]", f"column = {_text(found.weight)}"]
+    lines = ["[weights]", f"column = {toml(found.weight)}"]
     if found.other_weights:
         lines.append(f"# other columns that look like weights: {', '.join(found.other_weights)}")
     kind = "final" if found.final else "design"
@@ -181,18 +181,18 @@ def _design(found: Guess) -> list[str]:
     lines = ["[design]                   # for standard errors of sampling"]
     if found.clusters is not None:
         lines += [
-            f"clusters = {_text(found.clusters)}",
+            f"clusters = {toml(found.clusters)}",
             f"largest_cluster = {BLANK}  # the most records that a cluster can have in the file",
         ]
     if found.strata is None:
         lines.append(f"selected = {BLANK}       # how many {'clusters' if found.clusters else 'units'} are selected")
     else:
-        lines.append(f"strata = {_text(found.strata)}")
+        lines.append(f"strata = {toml(found.strata)}")
     if found.replicates:
         # Replicate weights are read for the confidential comparison only.
         lines += [
             "[design.replicates]        # for the confidential comparison of standard errors only",
-            f"columns = {_list(found.replicates)}",
+            f"columns = {toml(found.replicates)}",
             f"method = {BLANK}         # brr, fay, jk1, jkn, bootstrap or sdr",
         ]
     if found.strata is not None:
@@ -209,7 +209,7 @@ def _attributes(found: Guess) -> list[str]:
     for name in (*([found.strata] if found.strata else []), *found.attributes):
         lines += [
             "[[attributes]]",
-            f"name = {_text(name)}",
+            f"name = {toml(name)}",
             f"values = [{BLANK}]       # every value that can occur, whether or not it does; or drop the attribute",
         ]
         if name == found.strata:
@@ -224,7 +224,7 @@ def _variables(found: Guess) -> list[str]:
     for name in found.variables:
         lines += [
             "[[variables]]              # a column that is added up; if its values are categories, list it above",
-            f"name = {_text(name)}",
+            f"name = {toml(name)}",
             f"lower = {BLANK}          # noise grows with the largest value that there can be",
             f"upper = {BLANK}",
             'outside = "cut"            # values beyond the bounds are cut at them; "refuse" ends with an error',
@@ -234,22 +234,19 @@ def _variables(found: Guess) -> list[str]:
 
 def _queries(found: Guess) -> list[str]:
     first = found.strata or next(iter(found.attributes), None)
-    by = [f"by = {_list([first])}"] if first else []
+    by = [f"by = {toml([first])}"] if first else []
     lines = ["[[queries]]                # weighted counts; shares of the budget are alike unless stated", *by]
     if found.variables:
-        lines += ["[[queries]]", f"of = {_text(found.variables[0])}", *by]
+        lines += ["[[queries]]", f"of = {toml(found.variables[0])}", *by]
     lines += [
         "",
         "# [[publish]]              # a table of estimates with standard errors and intervals",
         '# kind = "mean"            # count, total, mean, proportion, ratio or quantiles',
-        f"# of = {_text(found.variables[0] if found.variables else '...')}",
+        f"# of = {toml(found.variables[0] if found.variables else '...')}",
     ]
-    return [*lines, f"# by = {_list([first])}"] if first else lines
+    return [*lines, f"# by = {toml([first])}"] if first else lines
 
 
-def _text(value: str) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _list(values: Sequence[str]) -> str:
-    return json.dumps(list(values), ensure_ascii=False)
+def toml(value: str | Iterable[object]) -> str:
+    """A text or a list as TOML."""
+    return json.dumps(value if isinstance(value, str) else list(value), ensure_ascii=False)

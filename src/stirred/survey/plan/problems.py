@@ -1,11 +1,10 @@
-"""Refuses survey plans whose parts do not fit together, before any data are read.
+"""Refuses survey plans whose parts do not fit together, and imputation that nobody has bounded, before data are read.
 
-What imputing and editing do to a guarantee: for each kind, what one record can change and whose record is meant.
-
-Section 7.6 (Das et al. 2022): where a file is completed from parameters that were estimated without noise, one record
-may change all m imputed values, and the sensitivity of what follows grows with m. Where the imputed values of a row
-depend on that row and on parameters alone, and the parameters cost epsilon1, an analysis under epsilon2 of the
-completed file costs epsilon1 + epsilon2 together. Hot deck copies other rows and has no such parameters: it is refused.
+For each kind of imputing and editing it is said what one record can change, and whose record is meant. Section 7.6 (Das
+et al. 2022): where a file is completed from parameters that were estimated without noise, one record may change all m
+imputed values, and the sensitivity of what follows grows with m. Where the imputed values of a row depend on that row
+and on parameters alone, and the parameters cost epsilon1, an analysis under epsilon2 of the completed file costs
+epsilon1 + epsilon2 together. Hot deck copies other rows and has no such parameters: it is refused.
 
 The proof of the sum: given the parameters, complete both files of a pair with the same random numbers in all rows that
 are equal. The completed files then differ in one row, so that the law of the analysis changes by a factor of at most

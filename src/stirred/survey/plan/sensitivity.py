@@ -1,14 +1,12 @@
-"""Public facts about a survey that a sensitivity may use: bounds, sizes, and how design and weights depend on the data.
+"""How much a weighted estimate can change if one unit's record changes, in each setting, from public facts alone.
 
-Everything here must hold for every dataset that is compared, and must be known without looking at the confidential
+Every fact must hold for every dataset that is compared, and must be known without looking at the confidential
 data: a bound that was read from the data would itself reveal something. All numbers are exact fractions.
 
-How much a weighted estimate can change if one unit's record changes, in each setting of a survey.
-
-The noise of a mechanism is in proportion to this number (Definition 6.4.2, Theorem 6.4.3). It is taken over all pairs
-of datasets that the public facts allow and that differ in one record, never from the data. Where the design weights
-are fixed the bounds are those of sections 6.4.3 to 6.4.5 and 7.4; where a record may change all weights (Table 6.2)
-they are the larger ones of section 6.4.5. What nobody has bounded is refused.
+The noise of a mechanism is in proportion to the sensitivity (Definition 6.4.2, Theorem 6.4.3). It is taken over all
+pairs of datasets that the public facts allow and that differ in one record, never from the data. Where the design
+weights are fixed the bounds are those of sections 6.4.3 to 6.4.5 and 7.4; where a record may change all weights (Table
+6.2) they are the larger ones of section 6.4.5. What nobody has bounded is refused.
 
 The source's bound is printed for all pairs of samples and holds for pairs that differ in one record; that is how it is
 used here. The two readings of a change are different numbers: with weights 1 and 10 and both values 1, a total changes

@@ -1,10 +1,8 @@
-"""The survey as a pipeline of stages, where the mechanism starts in it, and which stages it holds fixed.
+"""The survey as a pipeline of stages, and the ten settings: where a mechanism starts, and what it holds fixed.
 
 Each stage is made from the ones before it (Figure 7.1). A guarantee is about the records of the stage at which the
 mechanism starts and about no other stage (section 7.2.2): what is done before is not covered, what is done after is
 part of the mechanism and must be written down as a program. The order of ``STAGES`` is the order of the survey.
-
-The ten settings of differential privacy for a survey, what each means for weights and sampling, and which to take.
 
 A setting says at which stage the mechanism starts and which stages before it are held fixed (Table 6.1); each gives a
 specification whose multiverse compares only datasets that agree on what is held fixed (Definitions 6.3.1 to 6.3.3).

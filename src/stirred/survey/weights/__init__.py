@@ -1,1 +1,1 @@
-"""Weights of records: published rules that bound them, what these rules cost, adjustment to public totals."""
+"""Weights of records: published rules that bound them, and what these rules cost."""

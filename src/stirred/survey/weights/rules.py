@@ -1,11 +1,10 @@
-"""What unequal weights cost: the effective sample size and the design effect of Kish (1965).
+"""Published rules that bound weights, so that what one record can add is bounded in advance; what unequal weights cost.
 
-Weights w_1, ..., w_n have the effective sample size (sum w)^2 / sum w^2, and the design effect n sum w^2 / (sum w)^2.
-They say how an estimated mean would fare if values had nothing to do with weights; strata and clusters are not in them.
+Weights w_1, ..., w_n have the effective sample size (sum w)^2 / sum w^2 and the design effect n sum w^2 / (sum w)^2
+(Kish 1965). They say how an estimated mean would fare if values had nothing to do with weights; strata and clusters are
+not in them.
 
-Weights cut, shrunk and rounded by a published rule, so that what one record can add is bounded in advance.
-
-The rule takes each weight by itself, in this order: cut to the bounds, w -> min(max(w, lower), upper); shrink towards a
+A rule takes each weight by itself, in this order: cut to the bounds, w -> min(max(w, lower), upper); shrink towards a
 public centre, w -> (1 - s) w + s c (the regularisation of Seeman et al. 2024; s = 1 gives equal weights); round to the
 nearest multiple of a step, ties to the even one. Everything is computed in whole numbers.
 

@@ -1,4 +1,4 @@
-"""What is publicly known about the weights of a sample, and the worst weights that it allows.
+"""What cutting or shrinking weights costs in bias, and what it saves in noise, from public facts only.
 
 Known are either the weights themselves, with the number of records that have each (a published design), or bounds of a
 weight, of the number of records, and of the sum of all weights, which is the size of the population up to rounding.
@@ -7,16 +7,12 @@ With n weights in [lower, upper] and the sum N, a sum of one convex function of 
 stand at the ends: k = floor((N - n lower) / (upper - lower)) at the upper one, one in between, the others at the lower
 one. These weights majorise all others, so that they are the worst for all such functions at once.
 
-The largest bias of a weighted sum that a rule for weights can cause, given what is public about the weights.
-
 A weight w that is cut at u and then shrunk by s towards c is moved down by h(w) = (w - u)^+ + s (min(w, u) - c), or up
 where that is negative. The bias of the sum of weight times value is the sum of -h(w) x; its largest absolute value over
 all weights and values that the public facts allow is found at :attr:`PublicWeights.worst`, in whole numbers. Rounding
 to the step adds at most half a step for each record.
 
-What cutting or shrinking weights costs in bias, and what it saves in noise, from public facts only.
-
-Bias is the largest that the public facts allow (:mod:`stirred.survey.weights.trade`); noise is in proportion to the
+Bias is the largest that the public facts allow; noise is in proportion to the
 largest weight after the rule. Both are exact fractions, and the recommended rule has the smallest sum of the squared
 bias and the variance of the noise.
 
