@@ -32,7 +32,7 @@ from stirred.spec import (
     OutputPremetric,
     flavors,
 )
-from stirred.spec.known_deployments.deployments import names
+from stirred.spec.known_deployments.names import names
 from stirred.spec.loading import load
 
 TINY, USUAL, ABSURD = ("1e-9", "1e-3"), ("0.1", "1", "2.63"), ("20", "100", "745", "1e6")

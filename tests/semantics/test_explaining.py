@@ -28,9 +28,10 @@ from stirred.spec import (
     flavors,
     register,
 )
-from stirred.spec.blocks import KINDS
+from stirred.spec.kinds import KINDS
 from stirred.spec.known_deployments.allocations import allocation, read_allocation
-from stirred.spec.known_deployments.deployments import deployment, names
+from stirred.spec.known_deployments.deployments import deployment
+from stirred.spec.known_deployments.names import names
 from stirred.spec.loading import load
 from stirred.spec.specification import Flavor
 

@@ -26,7 +26,8 @@ from stirred.spec import (
     flavors,
     register,
 )
-from stirred.spec.blocks import KINDS, Domain
+from stirred.spec.blocks import Domain
+from stirred.spec.kinds import KINDS
 from stirred.spec.order.finite_mechanisms import randomised_response
 from stirred.spec.specification import Flavor
 

@@ -17,8 +17,8 @@ from stirred.semantics.sentences.templates import templates
 from stirred.semantics.side_by_side import side_by_side
 from stirred.spec.invariant import determined, plural
 from stirred.spec.kinds import KINDS, register
-from stirred.spec.known_deployments.deployments import deployment, names
-from stirred.spec.known_deployments.names import tables
+from stirred.spec.known_deployments.deployments import deployment
+from stirred.spec.known_deployments.names import names, tables
 from stirred.spec.loading import load
 
 

@@ -11,7 +11,7 @@ from test_explaining import CENSUS, EXAMPLES
 from stirred.semantics import explain
 from stirred.semantics.sentences.summary import everyday
 from stirred.spec import Invariant, flavors
-from stirred.spec.known_deployments.deployments import names
+from stirred.spec.known_deployments.names import names
 from stirred.spec.loading import load
 
 PAGE = Path(__file__).parents[2] / "docs" / "semantics.md"

@@ -11,11 +11,12 @@ import math
 from fractions import Fraction
 
 import numpy as np
-from finite_oracle import random_rows
 
+from finite_oracle import random_rows
 from stirred.loss.curves.power_curves import EpsilonProfile, GaussianCurve, approximate_power, pure_power
 from stirred.spec import Domain, Flavor, InputPremetric, Invariant, Multiverse, OutputPremetric, Specification
-from stirred.spec.order.finite_mechanisms import FiniteMechanism, explicit
+from stirred.spec.order.finite_flavors import explicit
+from stirred.spec.order.finite_mechanisms import FiniteMechanism
 
 
 def files(longest: int, values: str) -> dict[str, list[dict[str, str]]]:

@@ -27,8 +27,8 @@ from stirred.spec.known_deployments.accounts import (
     find_account,
     one_axis,
 )
-from stirred.spec.known_deployments.deployments import deployment, names
-from stirred.spec.known_deployments.names import tables
+from stirred.spec.known_deployments.deployments import deployment
+from stirred.spec.known_deployments.names import names, tables
 from stirred.spec.loading import load
 
 TABLES = {name: fields for name, fields in tables().deployments.items() if "account" in fields}

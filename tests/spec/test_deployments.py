@@ -17,7 +17,8 @@ from stirred.loss.divergences import normalised_renyi
 from stirred.spec import Invariant, Specification, as_approximate, compose, flavors, per_respondent
 from stirred.spec.blocks import lipschitz
 from stirred.spec.exact import display
-from stirred.spec.known_deployments.deployments import deployment, names
+from stirred.spec.known_deployments.deployments import deployment
+from stirred.spec.known_deployments.names import names
 from stirred.spec.order.finite_mechanisms import FiniteMechanism
 from stirred.swap.law.theorem import epsilon
 

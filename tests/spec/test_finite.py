@@ -23,18 +23,15 @@ from stirred.spec import (
     may_publish_budget,
     register,
 )
-from stirred.spec.order.finite_mechanisms import (
+from stirred.spec.order.finite_flavors import (
     FiniteFlavor,
-    FiniteMechanism,
-    bernoulli,
     comparability,
-    divergence,
     explicit,
     is_totally_vacuous,
     is_vacuous,
-    randomised_response,
     realised_budgets,
 )
+from stirred.spec.order.finite_mechanisms import FiniteMechanism, bernoulli, divergence, randomised_response
 from stirred.spec.order.implication import implies_by_table
 
 LN3 = math.log(3)

@@ -23,9 +23,7 @@ from stirred.spec import (
     flavors,
     per_respondent,
 )
-from stirred.spec import (
-    blocks as premetrics,
-)
+from stirred.spec.kinds import KINDS, register
 from stirred.spec.linting.findings import lint, rules
 from stirred.spec.specification import NOT_FOR_RELEASE
 from stirred.swap.law import theorem
@@ -75,16 +73,16 @@ def pairs(*names: str) -> dict[tuple[str, str], int]:
 
 def kind(name: str, **fields: Any) -> Specification:
     known = {"composition": "sum"} | fields
-    if name not in premetrics.KINDS:
-        premetrics.register(Kind(name, f"W_{name}", "w", "How far mass must be moved.", **known))
+    if name not in KINDS:
+        register(Kind(name, f"W_{name}", "w", "How far mass must be moved.", **known))
     return Flavor(RAW, Multiverse(), TIDY.input_premetric, OutputPremetric(name)).at(1)
 
 
 @pytest.fixture(autouse=True, scope="module")
 def forget_kinds_of_these_tests():
     yield
-    for name in [name for name in premetrics.KINDS if name.startswith("lint-")]:
-        del premetrics.KINDS[name]
+    for name in [name for name in KINDS if name.startswith("lint-")]:
+        del KINDS[name]
 
 
 def held(*invariants: Invariant, **more: Any) -> Flavor:

@@ -11,6 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+
 from finite_oracle import (
     APPROXIMATE,
     METRICS,
@@ -29,7 +30,6 @@ from finite_oracle import (
     satisfied,
     universes,
 )
-
 from repeats import times
 from stirred import errors
 from stirred.lab.definitions.multiverses import (
@@ -42,7 +42,8 @@ from stirred.lab.definitions.multiverses import (
 from stirred.loss.curves.power_curves import PowerCurve
 from stirred.loss.divergences import power_curve
 from stirred.spec import Budget, InputPremetric, Kind, Multiverse, OutputPremetric, may_publish_budget, register
-from stirred.spec.order.finite_mechanisms import FiniteMechanism, bernoulli, comparability, realised_budgets
+from stirred.spec.order.finite_flavors import comparability, realised_budgets
+from stirred.spec.order.finite_mechanisms import FiniteMechanism, bernoulli
 from stirred.spec.order.implication import implies_by_table
 
 pytestmark = pytest.mark.repeats

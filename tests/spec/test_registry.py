@@ -20,7 +20,8 @@ import yaml
 from stirred.errors import SpecificationError
 from stirred.loss.curves.power_curves import GaussianCurve
 from stirred.spec import Invariant, flavors
-from stirred.spec.known_deployments.deployments import deployment, names
+from stirred.spec.known_deployments.deployments import deployment
+from stirred.spec.known_deployments.names import names
 from stirred.spec.known_deployments.registry import (
     FIELDS,
     REQUIRED,

@@ -12,8 +12,8 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from finite_oracle import APPROXIMATE, MULTIPLICATIVE, NUMBERS, RENYI, RHO, apart, random_mechanism, random_rows
 
+from finite_oracle import APPROXIMATE, MULTIPLICATIVE, NUMBERS, RENYI, RHO, apart, random_mechanism, random_rows
 from stirred.lab.definitions.multiverses import along_components
 from stirred.loss.divergences import approximate, multiplicative, normalised_renyi
 from stirred.spec import (
@@ -27,13 +27,8 @@ from stirred.spec import (
     flavors,
     per_respondent,
 )
-from stirred.spec.order.finite_mechanisms import (
-    FiniteMechanism,
-    bernoulli,
-    comparability,
-    explicit,
-    randomised_response,
-)
+from stirred.spec.order.finite_flavors import comparability, explicit
+from stirred.spec.order.finite_mechanisms import FiniteMechanism, bernoulli, randomised_response
 from stirred.spec.order.implication import implies_by_table, witness
 from stirred.swap.law.theorem import epsilon, lower_bound
 from swap.swap_oracle import exact_loss_all_distinct, released_law, universe

@@ -12,7 +12,8 @@ from swap_oracle import distance, exact_loss, exact_loss_all_distinct, outcome_c
 from stirred.lab.reproduce.catalogue import items
 from stirred.loss.curves.swap_laws import derangements
 from stirred.spec import Invariant
-from stirred.spec.known_deployments.deployments import deployment, names
+from stirred.spec.known_deployments.deployments import deployment
+from stirred.spec.known_deployments.names import names
 from stirred.swap.law.theorem import epsilon
 
 

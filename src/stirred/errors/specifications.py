@@ -153,7 +153,7 @@ def not_listed() -> SpecificationError:
     return SpecificationError(
         "not-listed",
         "The datasets of this flavor, their distances or their universes are not listed.",
-        "Name small datasets to evaluate it on (stirred.spec.order.finite_mechanisms.explicit), or list them in its "
+        "Name small datasets to evaluate it on (stirred.spec.order.finite_flavors.explicit), or list them in its "
         "blocks.",
     )
 

@@ -67,9 +67,7 @@ __all__ = [
 
 _MOVED = {
     "stirred.lab.definitions.beliefs": "Beliefs GaussianBelief",
-    "stirred.lab.definitions.searches": "audit audit_kind",
-    "stirred.lab.definitions.two_laws": (
-        "Audit Definition RatioTest best_test level_and_power level_power uncertain_power"
-    ),
+    "stirred.lab.definitions.searches": "Audit audit audit_kind",
+    "stirred.lab.definitions.two_laws": ("Definition RatioTest best_test level_and_power level_power uncertain_power"),
 }
 __getattr__, __dir__ = lazy(__name__, moved=_MOVED)

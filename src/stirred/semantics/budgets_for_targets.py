@@ -75,11 +75,6 @@ def value_on(target: PowerTarget | BeliefTarget, curve: TradeOff) -> float:
     return 1.0 if math.isinf(loss) else float(highest_posterior(float(target.prior), loss))
 
 
-def limit_of(target: GuaranteeTarget) -> Fraction:
-    """The limit that a target states."""
-    return target.most
-
-
 def greatest_budget(make: Make, targets: Sequence[GuaranteeTarget], own: bool = False) -> Fraction:
     """The greatest budget, rounded down to four digits, with which ``make`` gives a guarantee that keeps all targets.
 

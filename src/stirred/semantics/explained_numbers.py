@@ -161,6 +161,16 @@ class Setting:
         return bool(self.specification.output_premetric.events or self.specification.output_premetric.partition)
 
     @property
+    def of_datasets(self) -> bool:
+        """Whether datasets are protected, and not distributions of them."""
+        return self.specification.domain.objects == "datasets"
+
+    @property
+    def of_records(self) -> bool:
+        """Whether distances count records of datasets."""
+        return self.of_datasets and self.specification.input_premetric.kind == "records"
+
+    @property
     def known(self) -> bool:
         """Whether the definition is one whose meaning is known here."""
         return self.specification.output_premetric.kind.explained
@@ -206,10 +216,6 @@ class Setting:
             return tuple(map(float, errors))
         floored = np.maximum(errors, np.nextafter(0.0, 1.0))
         return tuple(float(error) if exact(at) < sure else 0.0 for error, at in zip(floored, self.levels, strict=True))
-
-    def bound_at(self, distance: Fraction | float) -> Fraction | float | None:
-        """The budget between datasets at a distance; None for curves."""
-        return None if self.specification.budget.is_curve else self.specification.budget_at(distance)
 
     @cached_property
     def gaussian(self) -> GaussianCurve | None:

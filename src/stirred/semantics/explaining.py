@@ -63,7 +63,7 @@ from stirred.spec.exact import display, finite_or_none, near, written
 from stirred.spec.html import table
 from stirred.spec.invariant import plural
 from stirred.spec.known_deployments.allocations import Allocation
-from stirred.spec.specification import Specification, specification_html
+from stirred.spec.specification import Specification
 
 IN_USE, ANY_NOISE = "Gaussian noise", "any noise with this guarantee"
 """The groups of bars."""
@@ -381,7 +381,7 @@ class Explanation:
                 parts.append(f"<h3>{heading}</h3><ul>{items}</ul>")
             parts += [table(rows[0], [(row, False) for row in rows[1:]]) for rows in self.tables(name)]
             if name == "summary":
-                parts.append(specification_html(self.specification))
+                parts.append(self.specification._repr_html_())
         listed = "".join(f'<li value="{number}">{escape(words)}</li>' for number, words in sources.listed())
         return "".join([*parts, f"<h3>Sources</h3><ol>{listed}</ol>"])
 
@@ -446,7 +446,7 @@ def explain(
     """
     given = setting(specification, allocation, tuple(concerns), tuple(levels), tuple(deltas), tuple(groups), own)
     said = [statement for section in (summary, *IN_ORDER) for statement in section(given)]
-    if specification.domain.objects == "distributions":
+    if not given.of_datasets:
         said = [other for statement in said if (other := of_distributions(statement)) is not None]
     return Explanation(given, tuple(said))
 
@@ -461,7 +461,7 @@ def _pictures(given: Setting) -> Iterator[Drawn]:
         yield NotDrawn("level-and-power", _why_nothing(given))
         return
     worlds = f"the data as they are, and data in which {given.change.words}"
-    if given.specification.domain.objects == "distributions":
+    if not given.of_datasets:
         worlds = f"two distributions of the data: {given.change.words}"
     powers: dict[str, TradeOff | tuple[PowerCurve, PowerCurve]] = {ANY: curve}
     if given.gaussian is not None:

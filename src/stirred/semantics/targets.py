@@ -23,7 +23,7 @@ from typing import Any
 
 from stirred import errors
 from stirred._fractions import NOT_A_NUMBER, as_fraction
-from stirred.semantics.sentences.formatting import columns
+from stirred.semantics.sentences.formatting import WIDTH, columns
 from stirred.spec.exact import significant, without_infinities
 
 EXCEPTION = Fraction(1, 100)
@@ -266,7 +266,6 @@ def _said(value: Fraction) -> str:
     return f"{float(value):.4g}"
 
 
-WIDTH = 110
 FORM = 1
 """The format version of the JSON of a calibration."""
 

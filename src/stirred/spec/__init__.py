@@ -18,8 +18,9 @@ if TYPE_CHECKING:
         post_process,
         retabulate,
     )
-    from stirred.spec.blocks import Budget, Domain, InputPremetric, Kind, Multiverse, OutputPremetric, register
+    from stirred.spec.blocks import Budget, Domain, InputPremetric, Multiverse, OutputPremetric
     from stirred.spec.invariant import Invariant
+    from stirred.spec.kinds import Kind, register
     from stirred.spec.linting.findings import lint
     from stirred.spec.order.block_by_block import Comparison, compare
     from stirred.spec.order.conversions import as_approximate

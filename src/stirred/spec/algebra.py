@@ -321,10 +321,10 @@ def may_publish_invariants(specification: Specification, invariants: Iterable[In
     lacking = missing(specification.flavor.invariants(), invariants, specification.domain.nested)
     if not lacking:
         words = "they are constant on every universe, so publishing them has loss 0 whatever the premetrics"
-        return Answer("yes", (Step("invariants", "Proposition 2.4.11", words),))
+        return Answer.by("yes", "invariants", "Proposition 2.4.11", words)
     named = "; ".join(map(str, lacking))
     words = f"not known to be constant on the universes: {named}"
-    return Answer("unknown", (Step("invariants", "Proposition 2.4.11", words),))
+    return Answer.by("unknown", "invariants", "Proposition 2.4.11", words)
 
 
 @refuses_wrong_arguments
@@ -337,19 +337,19 @@ def may_publish_budget(specification: Specification) -> Answer:
     budget, multiverse = specification.budget, specification.multiverse
     source = "Corollary A.2.2"
     if not budget.by_universe and not budget.varies:
-        return Answer("yes", (Step("budget", source, "the budget is the same in every universe"),))
+        return Answer.by("yes", "budget", source, "the budget is the same in every universe")
     if not multiverse.universes:
         words = "invariants divide the datasets into disjoint universes, so the budget is a function of the invariants"
-        return Answer("yes", (Step("budget", source, words),))
+        return Answer.by("yes", "budget", source, words)
     if not budget.by_universe:
         words = "how the budget varies between the listed universes is not said"
-        return Answer("unknown", (Step("budget", source, words),))
+        return Answer.by("unknown", "budget", source, words)
     known = zip(multiverse.universes, budget.by_universe, strict=True)
     for (first, one), (second, other) in itertools.combinations(known, 2):
         if one != other and set(first) & set(second):
             return _publishable(specification, min(set(first) & set(second)))
     words = "no dataset lies in two universes with different budgets"
-    return Answer("yes", (Step("budget", source, words),))
+    return Answer.by("yes", "budget", source, words)
 
 
 def _publishable(specification: Specification, shared: str) -> Answer:
@@ -357,14 +357,14 @@ def _publishable(specification: Specification, shared: str) -> Answer:
     source = "Corollary A.2.2"
     if specification.input_premetric.kind != "table":
         words = f"'{shared}' lies in universes with different budgets, and distances are not listed"
-        return Answer("unknown", (Step("budget", source, words),))
+        return Answer.by("unknown", "budget", source, words)
     differ = realised_budgets(specification).differ_at
     if not differ:
         words = "datasets that are comparable, directly or through others, have the same budgets"
-        return Answer("yes", (Step("budget", source, words),))
+        return Answer.by("yes", "budget", source, words)
     words = (
         f"'{shared}' lies in universes with different budgets: which budgets a dataset has tells '{differ[0]}' from "
         "others that are comparable with it"
     )
     verdict = "no" if specification.output_premetric.kind.separates else "unknown"
-    return Answer(verdict, (Step("budget", source, words),))
+    return Answer.by(verdict, "budget", source, words)

@@ -27,20 +27,7 @@ from stirred._display import brief
 from stirred.loss.curves.power_curves import Curve, EpsilonProfile, GaussianCurve, PowerCurve
 from stirred.spec.exact import Exact, bound, exact, near, quoted, written
 from stirred.spec.invariant import Invariant, plural
-from stirred.spec.kinds import KINDS, Kind, register
-
-__all__ = [
-    "KINDS",
-    "Budget",
-    "Curve",
-    "Domain",
-    "InputPremetric",
-    "Kind",
-    "Multiverse",
-    "OutputPremetric",
-    "lipschitz",
-    "register",
-]
+from stirred.spec.kinds import KINDS, Kind
 
 
 @brief

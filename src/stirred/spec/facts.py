@@ -2,45 +2,79 @@
 
 A specification carries them as pairs, ``facts=(("rate", "1/20"), ...)``. Other names are allowed and are not looked at.
 A fact that is absent is not known, which is different from false. Facts are published with the specification: state
-only what the invariants or the plan determine.
+only what the invariants or the plan determine. The text below each name is its row in docs/lint.md.
 """
 
 from __future__ import annotations
 
-from types import MappingProxyType
-
 MECHANISM = "mechanism"
+"""The mechanism's name, such as 'permutation-swapping'."""
 PARAMETERS_FROM = "parameters_from"
+"""Where its parameters came from; exactly 'this data' if they were tuned on the data."""
 LOOKED_AT = "looked_at"
+"""What of the data was looked at to make its choices: 'nothing', 'types and formats' or 'values'."""
 ROW_ORDER = "row_order"
+"""The order of released rows: 'sorted', 'shuffled' or 'as in the input'."""
 ORDER_MEANS = "order_means"
+"""What the position of a record says, where distances depend on it."""
 RECORDS = "records"
+"""The number of records of the unit."""
 RATE = "rate"
+"""Swapping: the probability that a record is selected, as the text of a fraction ('1/20')."""
 RATES = "rates"
+"""Swapping at rates by rule: the rules in words, each with its rate; the first that fits counts."""
 SELECTED_SHARE = "selected_share"
+"""Swapping at rates by rule: the mean rate over all records. In several rounds: the mean probability that a record is
+selected in at least one."""
 ROUNDS = "rounds"
+"""Swapping: the number of rounds, if there are several. Rate, match and swap variables are the first's."""
 LATER_ROUNDS = "later_rounds"
+"""Swapping in several rounds: what the rounds after the first swap, in words."""
 DECIDING_RATE = "deciding_rate"
+"""Swapping at rates by rule: the rate that decides epsilon."""
 DECIDING_STRATUM = "deciding_stratum"
+"""Swapping at rates by rule: the size of the stratum in which that rate decides epsilon."""
 LARGEST_STRATUM = "largest_stratum"
+"""Swapping: the size of the largest stratum with two different records (b; 0 if none); at rates by rule, with two
+different held and two different swap values."""
 MATCH = "match"
+"""Swapping: the variables that divide records into strata."""
 SWAP = "swap"
+"""Swapping: the variables that move."""
 NOTHING_CAN_CHANGE = "nothing_can_change"
+"""Whether the invariants leave no other dataset."""
 CHANGED_SHARE = "changed_share"
+"""Swapping: the share of records that are expected to end with other swap values."""
 UNCHANGEABLE_SHARE = "unchangeable_share"
+"""Swapping: the share of records in strata where nothing can change."""
 ALONE = "alone_by_match_and_swap"
+"""Swapping: the number of records that are the only one with their values of the match and swap variables, a count of
+one that is published exactly."""
 STRATA_OF_DUPLICATES = "strata_of_duplicates"
+"""Swapping: the number of strata of two or more records that are all alike."""
 UNIQUES = "uniques"
+"""The number of records that stand alone in a cell of an invariant: published counts of one."""
 CAP_ON_SWAPS = "cap_on_swaps"
+"""The most swaps that are made, if there is a limit."""
 PAIRWISE = "pairwise"
+"""Whether records are only swapped in separate pairs."""
 IMPUTED = "imputed"
+"""Whether records, or values in them, were filled in from other records before the guarantee starts."""
 RECORDS_PER_RESPONDENT = "records_per_respondent"
+"""The most records that one respondent's answers enter, the own one included."""
 HOUSEHOLDS = "households"
+"""Whether persons in the data live in households."""
 ROW = "row"
+"""Surveys: what one row of the file is, as the plan states it. Without it the guarantee holds if each row is one whole
+unit."""
 HELD_NOT_RELEASED = "held_not_released"
+"""Whether the invariants are only taken as known, and are not released; or, as text, which of them are."""
 END_TO_END = "end_to_end"
+"""Whether the budget covers everything that is released from the data."""
 PRODUCTS_NOT_COVERED = "products_not_covered"
+"""Products from the same data that the budget leaves out."""
 PART_OF = "part_of"
+"""The larger budget of which this one is a part, and what that covers, in a few words."""
 
 PERMUTATION_SWAPPING = "permutation-swapping"
 """The ``mechanism`` of the Permutation Swapping Algorithm (Algorithm 3.2.1)."""
@@ -56,47 +90,3 @@ SURVEY = "survey"
 """The ``mechanism`` of weighted survey estimates."""
 NOT_STATED = "not stated"
 """The ``row`` of several releases together, of which one does not say what a row of its file is."""
-
-MEANINGS = MappingProxyType(
-    {
-        MECHANISM: f"The mechanism's name, such as '{PERMUTATION_SWAPPING}'.",
-        PARAMETERS_FROM: f"Where its parameters came from; exactly '{THIS_DATA}' if they were tuned on the data.",
-        LOOKED_AT: "What of the data was looked at to make its choices: 'nothing', "
-        f"'{TYPES_AND_FORMATS}' or '{VALUES}'.",
-        ROW_ORDER: f"The order of released rows: 'sorted', 'shuffled' or '{AS_IN_THE_INPUT}'.",
-        ORDER_MEANS: "What the position of a record says, where distances depend on it.",
-        RECORDS: "The number of records of the unit.",
-        RATE: "Swapping: the probability that a record is selected, as the text of a fraction ('1/20').",
-        RATES: "Swapping at rates by rule: the rules in words, each with its rate; the first that fits counts.",
-        SELECTED_SHARE: "Swapping at rates by rule: the mean rate over all records. In several rounds: the mean "
-        "probability that a record is selected in at least one.",
-        ROUNDS: "Swapping: the number of rounds, if there are several. Rate, match and swap variables are the first's.",
-        LATER_ROUNDS: "Swapping in several rounds: what the rounds after the first swap, in words.",
-        DECIDING_RATE: "Swapping at rates by rule: the rate that decides epsilon.",
-        DECIDING_STRATUM: "Swapping at rates by rule: the size of the stratum in which that rate decides epsilon.",
-        LARGEST_STRATUM: "Swapping: the size of the largest stratum with two different records (b; 0 if none); "
-        "at rates by rule, with two different held and two different swap values.",
-        MATCH: "Swapping: the variables that divide records into strata.",
-        SWAP: "Swapping: the variables that move.",
-        NOTHING_CAN_CHANGE: "Whether the invariants leave no other dataset.",
-        CHANGED_SHARE: "Swapping: the share of records that are expected to end with other swap values.",
-        UNCHANGEABLE_SHARE: "Swapping: the share of records in strata where nothing can change.",
-        ALONE: "Swapping: the number of records that are the only one with their values of the match and swap "
-        "variables, a count of one that is published exactly.",
-        STRATA_OF_DUPLICATES: "Swapping: the number of strata of two or more records that are all alike.",
-        UNIQUES: "The number of records that stand alone in a cell of an invariant: published counts of one.",
-        CAP_ON_SWAPS: "The most swaps that are made, if there is a limit.",
-        PAIRWISE: "Whether records are only swapped in separate pairs.",
-        IMPUTED: "Whether records, or values in them, were filled in from other records before the guarantee starts.",
-        RECORDS_PER_RESPONDENT: "The most records that one respondent's answers enter, the own one included.",
-        HOUSEHOLDS: "Whether persons in the data live in households.",
-        ROW: "Surveys: what one row of the file is, as the plan states it. Without it the guarantee holds if each row "
-        "is one whole unit.",
-        HELD_NOT_RELEASED: "Whether the invariants are only taken as known, and are not released; or, as text, which "
-        "of them are.",
-        END_TO_END: "Whether the budget covers everything that is released from the data.",
-        PRODUCTS_NOT_COVERED: "Products from the same data that the budget leaves out.",
-        PART_OF: "The larger budget of which this one is a part, and what that covers, in a few words.",
-    }
-)
-"""What each fact means."""

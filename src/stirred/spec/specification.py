@@ -152,6 +152,12 @@ class Specification:
         """The facts by name."""
         return dict(self.facts)
 
+    def number(self, fact: str) -> Fraction | None:
+        """A fact that is a number; None where it is not stated, or stated as infinite."""
+        stated = self.fact.get(fact)
+        found = math.inf if stated is None else exact(stated, f"The fact '{fact}'")
+        return None if found == math.inf else Fraction(found)
+
     @property
     def condition(self) -> str:
         """What must be true of the file for the guarantee to be one about its unit; empty if nothing is left open.
@@ -246,16 +252,12 @@ class Specification:
         return f"<Specification{name}: {self.output_premetric.kind.budget} = {self.budget.shown()}, {_scope(self)}>"
 
     def _repr_html_(self) -> str:
-        return specification_html(self)
-
-
-def specification_html(specification: Specification) -> str:
-    """The five blocks as a table, then what goes with them."""
-    rows: list[tuple[Sequence[str], bool]] = [(block, False) for block in specification.blocks()]
-    rows.append((("nearest", specification.nearest_words()), False))
-    rows += [(("mark", mark), True) for mark in specification.marks]
-    rows += [((f"finding {finding.id}", finding.words), True) for finding in specification.findings]
-    return table(("block", specification.name or "specification"), rows)
+        """The five blocks as a table, then what goes with them."""
+        rows: list[tuple[Sequence[str], bool]] = [(block, False) for block in self.blocks()]
+        rows.append((("nearest", self.nearest_words()), False))
+        rows += [(("mark", mark), True) for mark in self.marks]
+        rows += [((f"finding {finding.id}", finding.words), True) for finding in self.findings]
+        return table(("block", self.name or "specification"), rows)
 
 
 @dataclass(frozen=True)
@@ -290,6 +292,11 @@ class Answer:
 
     verdict: str
     steps: tuple[Step, ...]
+
+    @classmethod
+    def by(cls, verdict: str, rule: str, source: str, words: str) -> Answer:
+        """An answer whose argument has one step."""
+        return cls(verdict, (Step(rule, source, words),))
 
     def __bool__(self) -> bool:
         """Only a yes is true: a guarantee that is not known to hold does not."""

@@ -25,7 +25,8 @@ from stirred.spec import (
     OutputPremetric,
     flavors,
 )
-from stirred.spec.order.finite_mechanisms import explicit, randomised_response
+from stirred.spec.order.finite_flavors import explicit
+from stirred.spec.order.finite_mechanisms import randomised_response
 
 # -- the worlds, written out ---------------------------------------------------------------------------------
 

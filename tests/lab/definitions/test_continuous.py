@@ -16,7 +16,8 @@ from stirred.lab.definitions.multiverses import laplace_scales
 from stirred.lab.limits.distances_of_densities import density_distances
 from stirred.limits import Density
 from stirred.spec import Budget, Domain, FiniteMechanism, Flavor, InputPremetric, Multiverse, OutputPremetric, lint
-from stirred.spec.order.finite_mechanisms import comparability, divergence
+from stirred.spec.order.finite_flavors import comparability
+from stirred.spec.order.finite_mechanisms import divergence
 
 PURE = OutputPremetric("multiplicative")
 VARIATION = OutputPremetric("total-variation")

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from repeats import times
 from stirred.errors import LossError, SpecificationError
-from stirred.lab.definitions.searches import Mixed, Processed, Sagging, audit, audit_kind
-from stirred.lab.definitions.two_laws import Audit, Definition, PropertyVerdict, coin, level_power, short, told
+from stirred.lab.definitions.searches import Audit, Mixed, Processed, PropertyVerdict, Sagging, audit, audit_kind
+from stirred.lab.definitions.two_laws import Definition, coin, level_power, short, told
 from stirred.loss import GaussianCurve, ZcdpCurve, approximate_power
 from stirred.spec import Kind, OutputPremetric, register
-from stirred.spec.blocks import KINDS
+from stirred.spec.kinds import KINDS
 
 TESTED = ("processing", "convexity", "concavity")
 FEW = 400

@@ -188,19 +188,16 @@ class Beliefs:
         known = True
         for rest, allowed in self._worlds.items():
             whole = [look((*rest[: self.target], record, *rest[self.target :])) for record in allowed]
-            for first in range(len(whole)):
-                for second in range(len(whole)):
-                    if first == second:
-                        continue
-                    try:
-                        found = specification.counterfactual(whole[first], whole[second])
-                    except (errors.SpecificationError, TypeError):  # records that its blocks cannot read
-                        known = False
-                        continue
-                    if found.inside is False:
-                        return math.inf
-                    known = known and found.inside is True
-                    largest = max(largest, found.distance)
+            for first, second in itertools.permutations(whole, 2):
+                try:
+                    found = specification.counterfactual(first, second)
+                except (errors.SpecificationError, TypeError):  # records that its blocks cannot read
+                    known = False
+                    continue
+                if found.inside is False:
+                    return math.inf
+                known = known and found.inside is True
+                largest = max(largest, found.distance)
         return largest if known else None
 
     def worlds_stay_inside(

@@ -36,6 +36,7 @@ from stirred.spec.invariant import merged, missing
 from stirred.spec.order.finite_flavors import (
     Datasets,
     FiniteFlavor,
+    budgets_of,
     closed,
     comparability,
     pair_bounds,
@@ -311,8 +312,7 @@ def laplace_scales(specification: Specification, values: Mapping[str, float | Se
     vectors = {name: _vector(values[name]) for name in names}
     bounds: dict[tuple[str, str], Number] = {}
     scale = specification.input_premetric.scale
-    budgets = specification.budget.by_universe or (specification.budget.number,) * len(universes_of(specification))
-    for universe, budget in zip(universes_of(specification), budgets, strict=True):
+    for universe, budget in zip(universes_of(specification), budgets_of(specification), strict=True):
         for first, second, distance in specification.input_premetric.distances:
             if first in universe and second in universe and budget < math.inf:
                 allowed = budget * distance * scale

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations, combinations_with_replacement, permutations, product
 from typing import Any, Self
 
@@ -21,17 +21,8 @@ import numpy as np
 
 from stirred import errors
 from stirred._calls import refuses_wrong_arguments
-from stirred.lab.definitions.two_laws import (
-    Array,
-    Audit,
-    Definition,
-    PropertyVerdict,
-    coin,
-    edge,
-    level_power,
-    short,
-    told,
-)
+from stirred._display import brief
+from stirred.lab.definitions.two_laws import Array, Definition, coin, edge, level_power, short, told
 from stirred.spec.blocks import OutputPremetric
 
 TRIES = 4000  # about how many cases are tried for each property, unless told otherwise
@@ -180,6 +171,50 @@ class Undeclared(Found):
     def __str__(self) -> str:
         numbers = self.words.format(*map(short, self.compared(self.parts)))
         return "\n".join([*(f"laws {told(part)}" for part in self.parts), numbers])
+
+
+# -- what an audit says --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class PropertyVerdict:
+    """What is known about one property: *violated*, *not refuted* in so many cases (never proved), or as declared."""
+
+    property: str
+    status: str
+    cases: int = 0
+    counterexample: Found | None = field(default=None, compare=False)
+    words: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.property:<15}{self.status:<13}{self.words}".rstrip()
+
+
+@brief
+@dataclass(frozen=True)
+class Audit:
+    """One verdict for each question of a checklist for new definitions (Kifer et al. 2022, section 4.2)."""
+
+    name: str
+    verdicts: tuple[PropertyVerdict, ...]
+
+    def __getitem__(self, property: str) -> PropertyVerdict:
+        known = {verdict.property: verdict for verdict in self.verdicts}
+        if property not in known:
+            raise errors.unknown_choice("verdict on", property, list(known))
+        return known[property]
+
+    @property
+    def violated(self) -> tuple[str, ...]:
+        """The properties that a counterexample was found to."""
+        return tuple(verdict.property for verdict in self.verdicts if verdict.counterexample is not None)
+
+    def __str__(self) -> str:
+        lines = [f"Audit of {self.name}", *(f"  {verdict}" for verdict in self.verdicts)]
+        for property in self.violated:
+            lines += ["", f"Against {property}:"]
+            lines += [f"  {line}" for line in str(self[property].counterexample).splitlines()]
+        return "\n".join(lines)
 
 
 # -- the audits ----------------------------------------------------------------------------------------------

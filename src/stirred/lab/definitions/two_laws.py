@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -482,58 +482,3 @@ def edge(definition: Definition, laws: Array) -> Array | None:
         low, high = (middle, high) if definition.passes(np.maximum(mean + middle * away, 0)) else (low, middle)
         middle = (low + high) / 2
     return np.asarray(np.maximum(mean + low * away, 0))
-
-
-# -- what an audit says --------------------------------------------------------------------------------------
-
-
-class Counterexample(Protocol):
-    """Laws, and what was done with them, that break a property; as text it can be checked by hand."""
-
-    @property
-    def parts(self) -> tuple[Array, ...]:
-        """The matrices of probabilities that it consists of."""
-
-    def check(self) -> bool:
-        """Whether it stands, computed again."""
-
-
-@dataclass(frozen=True)
-class PropertyVerdict:
-    """What is known about one property: *violated*, *not refuted* in so many cases (never proved), or as declared."""
-
-    property: str
-    status: str
-    cases: int = 0
-    counterexample: Counterexample | None = field(default=None, compare=False)
-    words: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.property:<15}{self.status:<13}{self.words}".rstrip()
-
-
-@brief
-@dataclass(frozen=True)
-class Audit:
-    """One verdict for each question of a checklist for new definitions (Kifer et al. 2022, section 4.2)."""
-
-    name: str
-    verdicts: tuple[PropertyVerdict, ...]
-
-    def __getitem__(self, property: str) -> PropertyVerdict:
-        known = {verdict.property: verdict for verdict in self.verdicts}
-        if property not in known:
-            raise errors.unknown_choice("verdict on", property, list(known))
-        return known[property]
-
-    @property
-    def violated(self) -> tuple[str, ...]:
-        """The properties that a counterexample was found to."""
-        return tuple(verdict.property for verdict in self.verdicts if verdict.counterexample is not None)
-
-    def __str__(self) -> str:
-        lines = [f"Audit of {self.name}", *(f"  {verdict}" for verdict in self.verdicts)]
-        for property in self.violated:
-            lines += ["", f"Against {property}:"]
-            lines += [f"  {line}" for line in str(self[property].counterexample).splitlines()]
-        return "\n".join(lines)

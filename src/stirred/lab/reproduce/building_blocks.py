@@ -53,7 +53,8 @@ from stirred.spec import (
     flavors,
     may_publish_budget,
 )
-from stirred.spec.order.finite_mechanisms import comparability, divergence, randomised_response, realised_budgets
+from stirred.spec.order.finite_flavors import comparability, realised_budgets
+from stirred.spec.order.finite_mechanisms import divergence, randomised_response
 from stirred.spec.order.implication import implies_by_table, witness
 
 _SLACK = 1 + 1e-9

@@ -31,7 +31,6 @@ from stirred.semantics.testing import held_fixed
 from stirred.spec import facts
 from stirred.spec.exact import display
 from stirred.spec.invariant import Invariant, plural
-from stirred.spec.linting.rules import number
 from stirred.spec.specification import held, taken_as_known
 
 NEARLY_ALL = 0.95
@@ -128,7 +127,7 @@ def compares(given: Setting) -> Iterator[Statement]:
             budget=formatting.up(budget.number),
             bound=formatting.up(specification.budget_at(change.distance)),
         )
-    if premetric.kind == "records" and _of_datasets(given):
+    if given.of_records:
         yield say("compares.causal")
 
 
@@ -163,12 +162,12 @@ def exposed(given: Setting) -> Iterator[Statement]:
         yield say("exposed.listed")
     if premetric.kind == "records" and premetric.bounded:
         yield say("exposed.size", units=plural(premetric.unit))
-    if given.change.exists and premetric.kind == "records" and given.replaced is None and _of_datasets(given):
+    if given.change.exists and given.of_records and given.replaced is None:
         yield say("exposed.determined", unit=premetric.unit)
     output = specification.output_premetric
     if given.partial:
         yield say("exposed.events", events=output.events or "listed groups of outputs")
-    if alone := number(specification, facts.ALONE):
+    if alone := specification.number(facts.ALONE):
         named = (specification.fact.get(name) for name in (facts.MATCH, facts.SWAP))
         columns = ", ".join(str(names) for names in named if names)
         counts = Number(alone, "1 is" if alone == 1 else f"{int(alone):,} are")
@@ -177,7 +176,7 @@ def exposed(given: Setting) -> Iterator[Statement]:
         yield say("exposed.products", products=str(products))
     if whole := specification.fact.get(facts.PART_OF):
         yield say("exposed.whole", whole=str(whole))
-    if _of_datasets(given):
+    if given.of_datasets:
         yield say("exposed.generalisable")
     else:
         yield say("exposed.models", domain=specification.domain.name)
@@ -213,7 +212,7 @@ def tests(given: Setting) -> Iterator[Statement]:
             powers=formatting.powers((bound.upper for bound in bounds), given.levels),
             gap=formatting.small(max(bound.upper - bound.lower for bound in bounds)),
         )
-    if given.specification.input_premetric.kind == "records" and _of_datasets(given):
+    if given.of_records:
         yield say("tests.rest")
     yield say("tests.meaning")
 
@@ -228,7 +227,7 @@ def beliefs(given: Setting) -> Iterator[Statement]:
     knowing = ", of somebody who knows what is held fixed" if fixed else ""
     if pure and not given.partial:
         epsilon = specification.budget_at(given.change.distance)
-        whom = ", whatever else they know" if _of_datasets(given) else " of the domain"
+        whom = ", whatever else they know" if given.of_datasets else " of the domain"
         yield say("beliefs.odds", factor=formatting.factor(epsilon), epsilon=formatting.up(epsilon), whom=whom)
     if not given.beliefs:
         yield say("beliefs.outside", why=_outside(given))
@@ -263,7 +262,7 @@ def beliefs(given: Setting) -> Iterator[Statement]:
         yield say("beliefs.markov")
     if given.beliefs and not isinstance(given.beliefs[0], PureBelief):
         yield say("beliefs.correct")
-    if _of_datasets(given):
+    if given.of_datasets:
         yield say("beliefs.before")
         if pure and given.beliefs:
             yield say("beliefs.related")
@@ -571,18 +570,13 @@ def _assuming(curve: object, given: Setting) -> str:
 
 def _outside(given: Setting) -> str:
     """Why no theorem about a redrawn record is told."""
-    if not _of_datasets(given) or given.specification.input_premetric.kind != "records":
+    if not given.of_records:
         return "Here distances are not counted in records."
     if given.partial:
         return "Here only some events of the output are looked at, and beliefs look at all."
     if given.replaced is None:
         return "Here that world would break what is held fixed, or the rest already determines the record."
     return "Here no rule is known at the distance of a replaced record."
-
-
-def _of_datasets(given: Setting) -> bool:
-    """Whether datasets are protected, and not distributions of them."""
-    return given.specification.domain.objects == "datasets"
 
 
 def _levels(given: Setting) -> Numbers:

@@ -75,12 +75,12 @@ def _whom(given: Setting) -> Statement:
     stated, change = given.specification, given.change.words
     unit, condition = stated.input_premetric.unit, stated.condition
     if given.curve is None or alone(given) > PRACTICALLY_ALL:
-        whom = f"one {unit} {condition}".rstrip() if _of_records(given) else "this"
+        whom = f"one {unit} {condition}".rstrip() if given.of_records else "this"
         return say("summary.about", whom=whom, change=change)
-    if _of_records(given) and condition:
+    if given.of_records and condition:
         return say("summary.unit_if", unit=unit, condition=condition, change=change)
     one = stated.input_premetric.scale * (1 if stated.input_premetric.bounded else 2)
-    if _of_records(given) and given.change.distance <= one:
+    if given.of_records and given.change.distance <= one:
         return say("summary.unit", unit=unit, change=change)
     return say("summary.change", change=change)  # as of a swap: nothing is promised about one record alone
 
@@ -117,7 +117,7 @@ def _held_fixed(given: Setting) -> Iterator[Statement]:
         yield say("summary.fixed", fixed=fixed)
     elif taken:
         yield say("summary.taken", taken=taken)
-    elif _of_records(given):
+    elif given.of_records:
         yield say("summary.free")
 
 
@@ -142,7 +142,7 @@ def _attacker(given: Setting) -> Iterator[Statement]:
         name = "summary.swap" if in_use <= PRACTICALLY_ALL else "summary.swap_vast"
         rest = {"allowed": told["allowed"], "count": told_of_hundred(in_use)} if in_use <= PRACTICALLY_ALL else {}
         yield say(name, alarms=alarms, units=plural(premetric.unit), **rest)
-    elif not _of_records(given):
+    elif not given.of_records:
         yield say("summary.tell", **told) if allowed <= PRACTICALLY_ALL else say("summary.tell_vast", alarms=alarms)
     elif given.exact is not None and in_use <= PRACTICALLY_ALL:
         yield say("summary.noise", count=told_of_hundred(in_use), **told)
@@ -156,7 +156,7 @@ def _attacker(given: Setting) -> Iterator[Statement]:
 
 def _together(given: Setting) -> Iterator[Statement]:
     premetric, level = given.specification.input_premetric, given.level
-    if given.curve is None or not _of_records(given):
+    if given.curve is None or not given.of_records:
         return
     powers = {count: power for count in TOGETHER if (power := power_together(given, count)) is not None}
     if not powers:
@@ -197,7 +197,7 @@ def alone(given: Setting) -> float:
 def _outside(given: Setting) -> Iterator[Statement]:
     specification = given.specification
     missing = []
-    if _of_records(given):
+    if given.of_records:
         missing.append(f"what follows about one {specification.input_premetric.unit} from everybody else's records")
     if specification.domain.starts:
         missing.append(f"what was done to the data before the guarantee starts ({specification.domain.starts})")
@@ -208,11 +208,6 @@ def _outside(given: Setting) -> Iterator[Statement]:
         missing.append("outputs other than those it speaks of")
     if missing:
         yield say("summary.outside", missing="; ".join(missing))
-
-
-def _of_records(given: Setting) -> bool:
-    """Whether distances count records of datasets."""
-    return given.specification.input_premetric.kind == "records" and given.specification.domain.objects == "datasets"
 
 
 def told_of_hundred(power: float) -> Number:

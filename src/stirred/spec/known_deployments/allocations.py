@@ -25,7 +25,7 @@ from stirred._display import brief
 from stirred._fractions import NOT_A_NUMBER, as_fraction
 from stirred.spec.html import table
 from stirred.spec.invariant import plural
-from stirred.spec.known_deployments.deployments import Erratum
+from stirred.spec.known_deployments.accounts import Erratum
 
 VERSION = 1
 """Format version of the data files."""
@@ -248,15 +248,6 @@ def allocation(name: str) -> Allocation:
     if name not in known:
         raise errors.unknown_choice("allocation", name, list(known))
     return known[name]
-
-
-def allocation_names() -> list[str]:
-    """All names.
-
-    >>> allocation_names()
-    ['pl94-2020', 'dhc-2020']
-    """
-    return list(_all())
 
 
 def allocation_of(deployment: str) -> Allocation | None:

@@ -21,10 +21,8 @@ from stirred.spec.exact import Exact
 from stirred.spec.facts import PART_OF, PRODUCTS_NOT_COVERED
 from stirred.spec.html import table
 from stirred.spec.known_deployments.accounts import Erratum, account
-from stirred.spec.known_deployments.names import close, meant, names, tables
+from stirred.spec.known_deployments.names import close, meant, tables
 from stirred.spec.specification import FORMAT_VERSION, KEY, Finding, Specification, from_fields
-
-__all__ = ["Deployment", "Erratum", "Part", "Published", "close", "deployment", "find", "names"]
 
 
 @dataclass(frozen=True)

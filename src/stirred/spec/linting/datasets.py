@@ -18,7 +18,6 @@ from stirred.spec.linting.rules import (
     fall,
     joined,
     many,
-    number,
     rule,
     short,
     shown_at,
@@ -244,7 +243,7 @@ def finer_strata(specification: Specification, before: Specification) -> str:
     """Against an earlier specification of a swap: the budget is smaller, the match variables differ and the largest
     stratum is smaller."""
     match, old_match = specification.fact.get(facts.MATCH), before.fact.get(facts.MATCH)
-    size, old_size = number(specification, facts.LARGEST_STRATUM), number(before, facts.LARGEST_STRATUM)
+    size, old_size = specification.number(facts.LARGEST_STRATUM), before.number(facts.LARGEST_STRATUM)
     if match is None or old_match is None or match == old_match or size is None or old_size is None:
         return ""
     if size >= old_size or not smaller(specification, before):
@@ -253,7 +252,7 @@ def finer_strata(specification: Specification, before: Specification) -> str:
         f"Strata by {match or 'nothing'} take the place of strata by {old_match or 'nothing'}: the largest has "
         f"{int(size):,} records and not {int(old_size):,}, and {fall(specification, before)}"
     )
-    rate, old_rate = number(specification, facts.RATE), number(before, facts.RATE)
+    rate, old_rate = specification.number(facts.RATE), before.number(facts.RATE)
     if rate is not None and old_rate is not None and rate < old_rate:
         said += f", although fewer records move (rate {short(rate)}, before {short(old_rate)})"
     return said + "."
@@ -360,7 +359,7 @@ def household_not_covered(specification: Specification) -> str:
 def units_after_imputation(specification: Specification) -> str:
     """The fact `imputed` is true or `records_per_respondent` is above 1, and the unit is not the respondent."""
     unit = specification.input_premetric.unit
-    touched = number(specification, facts.RECORDS_PER_RESPONDENT)
+    touched = specification.number(facts.RECORDS_PER_RESPONDENT)
     if unit == "respondent" or (specification.fact.get(facts.IMPUTED) is not True and (touched or 1) <= 1):
         return ""
     said = f"The unit is one {unit} of the file after imputation, not one respondent"

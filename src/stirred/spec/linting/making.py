@@ -13,7 +13,7 @@ from fractions import Fraction
 
 from stirred.spec import facts
 from stirred.spec.exact import display, display_down
-from stirred.spec.linting.rules import comparison, joined, many, number, rule, spent
+from stirred.spec.linting.rules import comparison, joined, many, rule, spent
 from stirred.spec.specification import BLOCKS, Specification
 
 
@@ -136,8 +136,8 @@ def _swap(specification: Specification) -> tuple[Fraction, int] | None:
     if specification.fact.get(facts.MECHANISM) != facts.PERMUTATION_SWAPPING:
         return None
     by_rule = facts.RATE not in specification.fact and facts.RATES in specification.fact
-    rate = number(specification, facts.DECIDING_RATE if by_rule else facts.RATE)
-    largest = number(specification, facts.DECIDING_STRATUM if by_rule else facts.LARGEST_STRATUM)
+    rate = specification.number(facts.DECIDING_RATE if by_rule else facts.RATE)
+    largest = specification.number(facts.DECIDING_STRATUM if by_rule else facts.LARGEST_STRATUM)
     return None if rate is None or not largest else (rate, int(largest))
 
 
@@ -189,7 +189,7 @@ def rate_above_best(specification: Specification) -> str:
 )
 def unattainable_epsilon(specification: Specification) -> str:
     """A swap claims, for records replaced in files of equal size, an epsilon below the smallest that any rate has."""
-    stated = number(specification, facts.LARGEST_STRATUM)
+    stated = specification.number(facts.LARGEST_STRATUM)
     premetric = specification.input_premetric
     theorem = (
         specification.fact.get(facts.MECHANISM) == facts.PERMUTATION_SWAPPING
@@ -220,7 +220,7 @@ def capped_or_pairwise_swaps(specification: Specification) -> str:
     probabilities: epsilon without delta, or rho."""
     if not specification.output_premetric.kind.same_support or specification.budget.number == math.inf:
         return ""
-    cap = number(specification, facts.CAP_ON_SWAPS)
+    cap = specification.number(facts.CAP_ON_SWAPS)
     seen = [] if cap is None else [f"at most {many(int(cap), 'swap')} can be made"]
     seen += ["records are swapped in separate pairs only"] * (specification.fact.get(facts.PAIRWISE) is True)
     if not seen:
@@ -238,9 +238,9 @@ def capped_or_pairwise_swaps(specification: Specification) -> str:
 def few_change(specification: Specification) -> str:
     """The fact `changed_share` is below a quarter of the rate (by rule or in several rounds: of `selected_share`), or
     `unchangeable_share` above a quarter."""
-    rate = number(specification, facts.SELECTED_SHARE) or number(specification, facts.RATE)
-    changed = number(specification, facts.CHANGED_SHARE)
-    fixed = number(specification, facts.UNCHANGEABLE_SHARE)
+    rate = specification.number(facts.SELECTED_SHARE) or specification.number(facts.RATE)
+    changed = specification.number(facts.CHANGED_SHARE)
+    fixed = specification.number(facts.UNCHANGEABLE_SHARE)
     if rate is None or changed is None or fixed is None or (4 * changed >= rate and 4 * fixed <= 1):
         return ""
     return (
@@ -258,7 +258,7 @@ def few_change(specification: Specification) -> str:
 )
 def strata_of_duplicates(specification: Specification) -> str:
     """The fact `strata_of_duplicates` is above 0."""
-    found = number(specification, facts.STRATA_OF_DUPLICATES)
+    found = specification.number(facts.STRATA_OF_DUPLICATES)
     if not found:
         return ""
     strata = "1 stratum holds" if found == 1 else f"{int(found):,} strata hold"
@@ -274,7 +274,7 @@ def strata_of_duplicates(specification: Specification) -> str:
 )
 def alone_by_match_and_swap(specification: Specification) -> str:
     """The fact `alone_by_match_and_swap` is above 0."""
-    found = number(specification, facts.ALONE)
+    found = specification.number(facts.ALONE)
     if not found:
         return ""
     by = ", ".join(str(specification.fact[name]) for name in (facts.MATCH, facts.SWAP) if specification.fact.get(name))
@@ -293,10 +293,10 @@ def alone_by_match_and_swap(specification: Specification) -> str:
 )
 def uniques(specification: Specification) -> str:
     """The fact `uniques` is above 0."""
-    found = number(specification, facts.UNIQUES)
+    found = specification.number(facts.UNIQUES)
     if not found:
         return ""
-    records = number(specification, facts.RECORDS)
+    records = specification.number(facts.RECORDS)
     share = f", {display(100 * found / records, 1)}% of {int(records):,}," if records else ""
     have = "has" if found == 1 else "have"
     return (

@@ -6,7 +6,6 @@ text means nothing. Its docstring says when it gives a finding and is printed in
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -14,7 +13,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from stirred.loss.curves.power_curves import GaussianCurve, at_most
-from stirred.spec.exact import bound, exact, near, written
+from stirred.spec.exact import bound, near, written
 from stirred.spec.invariant import plural
 from stirred.spec.specification import Specification
 
@@ -151,13 +150,6 @@ def shown_at(specification: Specification, distance: Fraction | float | int) -> 
 
 
 # -- numbers ---------------------------------------------------------------------------------------------------------
-
-
-def number(specification: Specification, fact: str) -> Fraction | None:
-    """A fact that is a number; None where it is not stated, or stated as infinite."""
-    stated = specification.fact.get(fact)
-    found = math.inf if stated is None else exact(stated, f"The fact '{fact}'")
-    return None if found == math.inf else Fraction(found)
 
 
 def smaller(specification: Specification, before: Specification) -> bool:

@@ -13,7 +13,7 @@ from stirred.spec.algebra import may_publish_budget
 from stirred.spec.blocks import OutputPremetric
 from stirred.spec.exact import display, near
 from stirred.spec.linting.datasets import nothing_can_change
-from stirred.spec.linting.rules import also_before, fall, letter, many, number, rule, short, smaller, spent
+from stirred.spec.linting.rules import also_before, fall, letter, many, rule, short, smaller, spent
 from stirred.spec.specification import Specification
 
 LARGE_DELTA = Fraction(1, 100_000)
@@ -36,7 +36,7 @@ def weaker_standard(specification: Specification) -> str:
     if not delta:
         return ""
     name = specification.output_premetric.kind.parameter or letter(specification)
-    records = number(specification, facts.RECORDS)
+    records = specification.number(facts.RECORDS)
     premetric = specification.input_premetric
     if records is None or premetric.kind != "records" or premetric.scale < 1:
         if delta <= LARGE_DELTA:

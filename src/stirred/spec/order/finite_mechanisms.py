@@ -26,39 +26,10 @@ from stirred.loss.curves.power_curves import Curve
 from stirred.loss.worst_pairs import NOTHING, WorstPair
 from stirred.spec.blocks import OutputPremetric, lipschitz
 from stirred.spec.order.finite_flavors import (
-    Comparability,
     Datasets,
     FiniteFlavor,
-    RealisedBudgets,
-    comparability,
-    explicit,
-    is_totally_vacuous,
-    is_vacuous,
-    realised_budgets,
 )
-from stirred.spec.specification import Answer, Flavor, Specification, Step
-
-__all__ = [
-    "DELTAS",
-    "Array",
-    "Comparability",
-    "FiniteFlavor",
-    "FiniteMechanism",
-    "Loss",
-    "Pair",
-    "RealisedBudgets",
-    "answer",
-    "bernoulli",
-    "comparability",
-    "divergence",
-    "explicit",
-    "is_totally_vacuous",
-    "is_vacuous",
-    "loss_curves",
-    "randomised_response",
-    "realised_budgets",
-    "within_curve",
-]
+from stirred.spec.specification import Answer, Flavor, Specification
 
 Array = NDArray[np.float64]
 
@@ -83,7 +54,7 @@ def within_curve(rows: Array, finite: FiniteFlavor, budget: Any) -> Answer:
 
 def answer(verdict: str, words: str) -> Answer:
     """An answer that was found by enumeration, with its one step."""
-    return Answer(verdict, (Step("enumeration", "Definition 2.4.5", words),))
+    return Answer.by(verdict, "enumeration", "Definition 2.4.5", words)
 
 
 Law = Mapping[str, Fraction | float]

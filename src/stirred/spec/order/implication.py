@@ -65,23 +65,23 @@ def implies_by_table(a: Specification, b: Specification) -> Answer:
     """Whether every mechanism on the listed datasets that satisfies ``a`` satisfies ``b``."""
     case = _prepare(a, b)
     if isinstance(case, str):
-        return Answer("unknown", (Step("table", TABLE, case),))
+        return Answer.by("unknown", "table", TABLE, case)
     open_pairs = [pair for pair, bound in case.wanted.items() if not _kept(case, pair, bound)]
     if not open_pairs:
         return Answer("yes", tuple(_steps(case)))
     refutation = next(_refutations(case, open_pairs), None)
     if refutation is not None:
-        return Answer("no", (Step("witness", refutation.source, refutation.words),))
+        return Answer.by("no", "witness", refutation.source, refutation.words)
     first, second = open_pairs[0]
     words = f"that the first allows '{first}' and '{second}' no more than the second is not known, nor the contrary"
-    return Answer("unknown", (Step("table", TABLE, words),))
+    return Answer.by("unknown", "table", TABLE, words)
 
 
 def witness(a: Specification, b: Specification) -> FiniteMechanism | None:
     """A finite mechanism that satisfies ``a`` and not ``b``, both checked; None if there is none or none is known.
 
     >>> from stirred.spec import flavors
-    >>> from stirred.spec.order.finite_mechanisms import explicit
+    >>> from stirred.spec.order.finite_flavors import explicit
     >>> pair = explicit(flavors.pure("person"), {"x": "0", "y": "1"})
     >>> witness(pair.at(2), pair.at(1)).law("x")["yes"]
     0.5
@@ -350,9 +350,9 @@ def implies(a: Specification, b: Specification) -> Answer:
       2. the budget 0.123 is at most 0.125 [Definition 2.4.5]
     """
     if a.marks:
-        return Answer("unknown", (Step("mark", "marks of the specification", f"the first is marked '{a.marks[0]}'"),))
+        return Answer.by("unknown", "mark", "marks of the specification", f"the first is marked '{a.marks[0]}'")
     if a == b:
-        return Answer("yes", (Step("same", "Definition 2.4.5", "the two are the same specification"),))
+        return Answer.by("yes", "same", "Definition 2.4.5", "the two are the same specification")
     if a.domain.datasets or b.domain.datasets:
         return implies_by_table(a, b)
     answers = [_chain(a, b, order) for order in ((_input, _output), (_output, _input))]

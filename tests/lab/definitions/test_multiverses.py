@@ -10,6 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+
 from finite_oracle import (
     METRICS,
     MULTIPLICATIVE,
@@ -22,7 +23,6 @@ from finite_oracle import (
     satisfied,
     universes,
 )
-
 from stirred.errors import SpecificationError
 from stirred.lab.definitions.multiverses import (
     coarsens,
@@ -34,8 +34,8 @@ from stirred.lab.definitions.multiverses import (
     transferred,
 )
 from stirred.spec import Budget, Domain, Flavor, InputPremetric, Invariant, Multiverse, flavors
-from stirred.spec.order.finite_flavors import FiniteFlavor
-from stirred.spec.order.finite_mechanisms import FiniteMechanism, explicit
+from stirred.spec.order.finite_flavors import FiniteFlavor, explicit
+from stirred.spec.order.finite_mechanisms import FiniteMechanism
 from stirred.spec.order.implication import implies_by_table, witness
 
 by_number = pytest.mark.parametrize("output", NUMBERS, ids=str)
