@@ -82,7 +82,7 @@ def child(plan_path: Path, folder: Path) -> None:
         "peak": max(told[f"peak of {stage}"] for stage in STAGES),
         "values": sum(entry.units * entry.cells for entry in found),
         "leaves": counted.spine.leaves,
-        "geounits": counted.spine.geounits,
+        "geounits": sum(map(len, counted.spine.names)),
         "parents": len(plan.released) * sum(counted.spine.units(k) for k in range(len(counted.spine.levels) - 1)),
         "fallbacks": sum(len(report.fallbacks) for report in reports),
         "gap": max(report.worst_gap for report in reports),

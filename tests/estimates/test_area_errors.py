@@ -16,6 +16,7 @@ from stirred.errors import StirredError
 from stirred.margins import areas as areas_module
 from stirred.margins.areas import Areas, Overlap
 from stirred.noise import SeededSource, discrete_gaussian
+from stirred.topdown.data import counting
 from stirred.topdown.data.counting import read_spine
 from stirred.topdown.estimating.precision import (
     Design,
@@ -23,7 +24,6 @@ from stirred.topdown.estimating.precision import (
     area_variances,
     errors_with_targets,
     expected_errors,
-    read_targets,
 )
 from stirred.topdown.plan.fields import TopDownPlan
 
@@ -33,6 +33,14 @@ RECODES = {
     "even": ("age", {"e": ("b", "d"), "o": ("a", "c")}),
 }
 MARGINS = [[], ["age"], ["sex"], ["adult"], ["even"], ["age", "sex"], ["adult", "sex"]]
+
+
+def read_targets(plan, data):
+    """The spine of a plan and its target areas, from the list of places alone."""
+    columns = (*counting._listed_columns(plan), *(one.column for one in plan.targets))
+    opened = counting._open("geography", data, plan.spine.input, columns)
+    spine, areas = counting._spine_of(plan, opened, with_areas=True)
+    return spine, tuple(Target.of(spine, one) for one in areas)
 
 
 def random_question(rng):

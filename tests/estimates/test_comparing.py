@@ -54,7 +54,7 @@ def test_covariances_of_groups_and_places_are_the_dense_ones(tmp_path_factory, q
 
     for level, above in ((a, b) for a in range(3) for b in range(a + 1)):
         trees = [tree.covariances_with(level, above) for tree in design.trees]
-        found = design.covariances(trees, *groups)[release.shapes.everywhere[level].of_unit]
+        found = design.split.covariances(trees, *groups)[release.shapes.everywhere[level].of_unit]
         forms, up = (dense.forms(at, by, where).reshape(-1, number, dense.matrix.shape[1]) for at in (level, above))
         parents = np.arange(spine.units(level))
         for at in range(level, above, -1):
@@ -73,7 +73,7 @@ def test_covariances_of_groups_and_places_are_the_dense_ones(tmp_path_factory, q
     ]  # fmt: skip
     between = design.between(places)
     for i, j in product(range(2), repeat=2):
-        agree(design.covariances(between[i][j], *groups)[0], forms[i], forms[j])
+        agree(design.split.covariances(between[i][j], *groups)[0], forms[i], forms[j])
 
 
 @pytest.mark.repeats
@@ -100,8 +100,8 @@ def test_a_total_is_a_sum_of_groups_and_so_is_its_covariance(tmp_path):
     total = Margin.of(release.plan.table("persons").schema_of, ("sex",))
     asked = design.asked
     each = [(asked, asked.in_tensor[[at]]) for at in range(6)]
-    parts = [[design.covariances(matrices, one, other) for other in each] for one in each]
-    both = design.covariances(matrices, (total, np.array([0])), (asked, asked.in_tensor[[1]]))
+    parts = [[design.split.covariances(matrices, one, other) for other in each] for one in each]
+    both = design.split.covariances(matrices, (total, np.array([0])), (asked, asked.in_tensor[[1]]))
     np.testing.assert_allclose(both, parts[0][1] + parts[1][1] + parts[2][1], rtol=1e-9)
 
 

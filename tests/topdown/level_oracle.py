@@ -13,11 +13,16 @@ from scipy.optimize import Bounds as Box
 from scipy.optimize import LinearConstraint, milp
 
 from stirred.topdown.data.histograms import Histograms
-from stirred.topdown.fitting.level_problem import UNBOUNDED, Allowed, Bounds, LevelProblem, Measured, roots
+from stirred.topdown.fitting.level_problem import UNBOUNDED, Allowed, Bounds, LevelProblem, Measured
 from stirred.topdown.fitting.one_level import LevelFit
 from strategies import Draws
 
 Rng = np.random.Generator | Draws
+
+
+def roots(cells, units, measured, allowed=(), bounds=()):
+    """The problem of units that have nothing above them to add up to."""
+    return LevelProblem(None, np.arange(units + 1, dtype=np.int64), cells, measured, allowed, bounds)
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from level_oracle import Case, by_piqp, quadratic, random_case, values_of
+from level_oracle import Case, by_piqp, quadratic, random_case, roots, values_of
 
 from stirred import errors
 from stirred.topdown.data.histograms import Histograms
 from stirred.topdown.fitting import one_level
-from stirred.topdown.fitting.level_problem import Allowed, Bounds, LevelProblem, Measured, kappa, roots
+from stirred.topdown.fitting.level_problem import Allowed, Bounds, LevelProblem, Measured, kappa
 from stirred.topdown.fitting.one_level import VIOLATION, LevelFit, fit_level
 
 KINDS = [

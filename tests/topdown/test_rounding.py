@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from level_oracle import Case, least_distance, quadratic, random_case, sums, values_of
+from level_oracle import Case, least_distance, quadratic, random_case, roots, sums, values_of
 from numpy.typing import NDArray
 
 from stirred import errors
 from stirred.topdown.data.histograms import Histograms
 from stirred.topdown.fitting import one_level
-from stirred.topdown.fitting.level_problem import UNBOUNDED, Allowed, Bounds, LevelProblem, Measured, nested, roots
+from stirred.topdown.fitting.level_problem import UNBOUNDED, Allowed, Bounds, LevelProblem, Measured, nested
 from stirred.topdown.fitting.one_level import REASONS, LevelFit, RoundingReport, fit_level, round_level
 from stirred.topdown.fitting.rounding_kernel import FREED, IMPOSSIBLE, NEAREST, WIDENED, _sort
 from strategies import Draws
@@ -356,12 +356,12 @@ def test_compiling_beforehand_is_left_out_where_the_cache_has_it_or_cannot_have_
     monkeypatch.setattr(one_level, "_process", None)
     monkeypatch.setattr(one_level, "_FOLDER", tmp_path)
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    one_level.start()
+    one_level.start_compiling()
     monkeypatch.delenv("NUMBA_CACHE_DIR")
     (tmp_path / "__pycache__").mkdir()
     (tmp_path / "__pycache__" / "rounding_kernel.round_parents-1.py311.nbi").touch()
-    one_level.start()
+    one_level.start_compiling()
     assert begun == []
     (tmp_path / "__pycache__" / "rounding_kernel.round_parents-1.py311.nbi").unlink()
-    one_level.start()
+    one_level.start_compiling()
     assert len(begun) == 1

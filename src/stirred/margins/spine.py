@@ -48,11 +48,6 @@ class Spine:
         """The number of finest geounits."""
         return self.units(len(self.levels) - 1)
 
-    @property
-    def geounits(self) -> int:
-        """The number of units of all levels together."""
-        return sum(self.units(level) for level in range(len(self.levels)))
-
     def parents(self, level: int) -> Index:
         """The parent of each unit of a level below the first."""
         sizes = np.diff(self.first_child[level - 1])

@@ -22,7 +22,7 @@ from stirred.margins.margin_blocks import AnyAxis, Array, Block, Factor, Margin,
 
 _TINY = 1e-9
 
-Groups = tuple[Margin, Places]
+MarginGroups = tuple[Margin, Places]
 """Some groups of a margin, in the order of a tensor."""
 
 
@@ -76,7 +76,7 @@ class Split:
         assert total is not None and scale is not None
         return np.where(total <= 1e-13 * scale, 0.0, total)
 
-    def covariances(self, matrices: Sequence[Array], one: Groups, other: Groups) -> Array:
+    def covariances(self, matrices: Sequence[Array], one: MarginGroups, other: MarginGroups) -> Array:
         """The covariance of pairs of groups, given for each block the covariance of the vectors of pairs of places:
         a row for each pair of places, a column for each pair of groups.
 

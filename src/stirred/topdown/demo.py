@@ -20,7 +20,7 @@ from stirred.tables.synthetic.population import DOMAINS, Population
 from stirred.topdown.data.counting import Counted, count_tables
 from stirred.topdown.estimating.precision import expected_errors
 from stirred.topdown.finishing import TopDownRelease
-from stirred.topdown.fitting.one_level import start
+from stirred.topdown.fitting.one_level import start_compiling
 from stirred.topdown.plan.fields import TopDownPlan
 from stirred.topdown.plan.presets import preset
 from stirred.topdown.plan.sections import TOTAL
@@ -64,7 +64,7 @@ _HOLDS = "Verified: invariants, constraints and the budget were recomputed from 
 def prepare(folder: Path) -> TopDownPlan:
     """Generate the county, and write it with its plan into a new folder."""
     check_target(folder.absolute())
-    start()
+    start_compiling()
     try:
         folder.mkdir()
         files = Population(PERSONS, seed=1, states=1).write(folder)

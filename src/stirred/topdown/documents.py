@@ -84,7 +84,7 @@ def _noise(release: ReleaseFolder) -> Iterator[tuple[str, ...]]:
     """Table, level, query and standard deviation of each measurement, as measurements.json states them."""
     try:
         stated: Any = parse_json(read_text(inside(release.path, "measurements/measurements.json")))
-        for one in stated if isinstance(stated, list) else stated["measurements"]:
+        for one in stated:
             deviation = math.sqrt(Fraction(str(one["variance"])))
             yield str(one["table"]), str(one["level"]), str(one["query"]), f"{deviation:,.3g}"
     except (OSError, Unacceptable, KeyError, TypeError, ValueError, ZeroDivisionError, OverflowError):

@@ -105,8 +105,8 @@ def measure(counted: Counted, folder: Path, source: RandomSource, progress: Prog
     return found
 
 
-class Stored(Protocol):
-    """Values of every query by ranges of units."""
+class StoredMeasurements(Protocol):
+    """Measurements whose values are read by ranges of units."""
 
     @property
     def entries(self) -> list[Entry]:
@@ -118,7 +118,25 @@ class Stored(Protocol):
         ...
 
 
-def write_again(measurements: Stored, folder: Path, plan: TopDownPlan, spine: Spine) -> None:
+class BatchedMeasurements(Protocol):
+    """Measurements whose values are read in batches of units, in whatever order they have."""
+
+    @property
+    def entries(self) -> list[Entry]:
+        """All queries of all tables and levels, in the order in which they were measured."""
+        ...
+
+    @property
+    def repeated(self) -> bool:
+        """Whether some values stand for two units, so that not all noise is independent."""
+        ...
+
+    def batches(self, wanted: Sequence[Entry]) -> Iterator[tuple[Entry, slice | Index, NDArray[np.integer]]]:
+        """The values of some entries: the entry, the units, and their values, a row for each unit."""
+        ...
+
+
+def write_again(measurements: StoredMeasurements, folder: Path, plan: TopDownPlan, spine: Spine) -> None:
     """Write measurements that were read as they were written first."""
     for entry in measurements.entries:
         names = spine.names[spine.levels.index(entry.level)]

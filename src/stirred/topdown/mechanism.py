@@ -41,7 +41,8 @@ if TYPE_CHECKING:
     from stirred.topdown.plan.fields import TopDownPlan
 
 PRESETS = ("pl94-2020", "pl94-units", "teaching")
-"""Names of the plans that :func:`stirred.topdown.preset` knows."""
+"""Built-in plans that a draft or a generated census can have: those of :data:`stirred.topdown.plan.presets.NEEDED`
+without the seven levels of the DHC plans."""
 
 
 def _sizes(text: str | None) -> list[int] | None:
@@ -257,9 +258,9 @@ class TopDown(Mechanism):
         return draft_plan(file, folder=folder, **options)
 
     def warm_up(self) -> None:
-        from stirred.topdown.fitting.one_level import start
+        from stirred.topdown.fitting.one_level import start_compiling
 
-        start()
+        start_compiling()
 
     def specify(self, plan: TopDownPlan) -> Specification:
         from stirred.topdown.plan.guarantee import specify

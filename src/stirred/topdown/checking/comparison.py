@@ -19,7 +19,7 @@ from stirred._progress import Progress
 from stirred.releases.folder.atomic import CONFIDENTIAL
 from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.releases.mechanism import CustodianNote, Data
-from stirred.topdown.checking.revealing import KeptTogether, TopDownRevealing, alone_in_an_invariant, reveal_topdown
+from stirred.topdown.checking.revealing import TopDownRevealing, alone_in_an_invariant, reveal_topdown
 from stirred.topdown.data.constraints import invariant_values
 from stirred.topdown.data.counting import Counted, count_release, count_tables
 from stirred.topdown.data.histograms import marginal_by
@@ -155,13 +155,4 @@ def _revealed(found: TopDownRevealing) -> Iterator[CustodianNote]:
     head = ("kept exactly", *(f"counts of {number}" for number in ("0", *numbers)), "more", "records fixed")
     yield CustodianNote("revealed", words, (head, *rows))
     for one in found.pairs:
-        yield CustodianNote("revealed", _pair(one))
-
-
-def _pair(found: KeptTogether) -> str:
-    both = found.revealed
-    return (
-        f"{found.coarse}, together with {found.fine}: the finer table is determined for {both.determined_records:,} of "
-        f"{both.records:,} records, {both.pinned_records:,} must lie in a certain one of its cells, and a cell is "
-        f"known to within {both.mean_width:.2f} on average."
-    )
+        yield CustodianNote("revealed", f"{one.words}.")

@@ -28,7 +28,7 @@ from stirred.spec import Specification
 from stirred.spec.exact import bound, display
 from stirred.spec.invariant import plural
 from stirred.topdown.checking.fit_bias import ExpectedBias, expected_bias
-from stirred.topdown.checking.revealing import KeptTogether, TopDownRevealing, reveal_topdown
+from stirred.topdown.checking.revealing import TopDownRevealing, reveal_topdown
 from stirred.topdown.data.counting import Counted
 from stirred.topdown.drawing import prepare
 from stirred.topdown.estimating.precision import ExpectedError, Target, TargetError, errors_with_targets
@@ -197,7 +197,6 @@ class TopDownCheck:
         return check_json(self.plan, self.specification, self.stops, self.open_stops, fields, self.code)
 
     def __str__(self) -> str:
-
         return describe(self)
 
 
@@ -337,18 +336,8 @@ def _revealing(check: TopDownCheck) -> str:
         for one in found.margins
         if one.determined_records
     ]
-    lines += [_pair(one) for one in found.pairs]
+    lines += [fill(f"- {one.words} (Frechet bounds)." + _believed(one.beliefs), "  ") for one in found.pairs]
     return "\n".join(lines)
-
-
-def _pair(found: KeptTogether) -> str:
-    both = found.revealed
-    return fill(
-        f"- {found.coarse}, together with {found.fine}: the finer table is determined for {both.determined_records:,} "
-        f"of {both.records:,} records, {both.pinned_records:,} must lie in a certain one of its cells, and a cell is "
-        f"known to within {both.mean_width:.2f} on average (Frechet bounds)." + _believed(found.beliefs),
-        "  ",
-    )
 
 
 def _believed(found: Beliefs) -> str:

@@ -47,6 +47,16 @@ class KeptTogether:
     beliefs: Beliefs
     """About which group of the coarse margin a record of a finer unit belongs to."""
 
+    @property
+    def words(self) -> str:
+        """What the two say together, in a sentence without its end."""
+        both = self.revealed
+        return (
+            f"{self.coarse}, together with {self.fine}: the finer table is determined for {both.determined_records:,} "
+            f"of {both.records:,} records, {both.pinned_records:,} must lie in a certain one of its cells, and a cell "
+            f"is known to within {both.mean_width:.2f} on average"
+        )
+
 
 @dataclass(frozen=True)
 class TopDownRevealing:

@@ -104,12 +104,6 @@ def read_spine(plan: TopDownPlan, data: Any = None) -> Spine:
     return _spine_of(plan, _open(GEOGRAPHY, data, plan.spine.input, _listed_columns(plan)))[0]
 
 
-def read_areas(plan: TopDownPlan, data: Any = None) -> tuple[Spine, tuple[Areas, ...]]:
-    """The spine of the public list of geounits, and the target areas of the plan."""
-    targets = [one.column for one in plan.targets]
-    return _spine_of(plan, _open(GEOGRAPHY, data, plan.spine.input, (*_listed_columns(plan), *targets)), True)
-
-
 def _spine_of(plan: TopDownPlan, opened: Input, with_areas: bool = False) -> tuple[Spine, tuple[Areas, ...]]:
     names = _listed_columns(plan)
     targets = plan.targets if with_areas else ()

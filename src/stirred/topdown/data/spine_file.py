@@ -47,8 +47,8 @@ from stirred.topdown.data.counting import prefix_columns
 
 FAN_OUT = 12
 """Added to the root of the number of blocks; that of the 2020 production code."""
-Groups = Literal["parts", "even"]
-GROUPS: tuple[Groups, ...] = ("parts", "even")
+Grouping = Literal["parts", "even"]
+GROUPINGS: tuple[Grouping, ...] = ("parts", "even")
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +78,7 @@ def propose_spine(
     targets: Sequence[Sequence[Column]],
     inside: str | None = None,
     *,
-    groups: Groups = "parts",
+    groups: Grouping = "parts",
     fan_out: int = FAN_OUT,
 ) -> ProposedSpine:
     """A spine from the administrative levels of a list of blocks, coarsest first, and the target areas of each block.
@@ -95,7 +95,7 @@ def propose_spine(
         raise errors.spine_question(
             f"The level to divide, '{inside}',", f"must be one of {errors.listed(names[:-1], 'or')}"
         )
-    if groups not in GROUPS:
+    if groups not in GROUPINGS:
         raise errors.spine_question(f"The groups {groups!r}", "must be 'parts' or 'even'")
     if fan_out < 0:
         raise errors.spine_question("The fan-out", "cannot be negative")
@@ -330,7 +330,7 @@ def make_spine(
     levels: Sequence[str] = (),
     prefixes: Mapping[str, int] | None = None,
     inside: str | None = None,
-    groups: Groups = "parts",
+    groups: Grouping = "parts",
     fan_out: int = FAN_OUT,
     null_values: Sequence[str] = (),
 ) -> SpineReport:
@@ -371,7 +371,7 @@ def spine_lines(
     levels: str | None = None,
     out: Path | None = None,
     inside: str | None = None,
-    groups: Groups = "parts",
+    groups: Grouping = "parts",
     fan_out: int = FAN_OUT,
     null: Sequence[str] | None = None,
     as_json: bool = False,

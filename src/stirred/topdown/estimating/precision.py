@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import combinations
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,11 +31,10 @@ from stirred._progress import stage
 from stirred.margins.areas import Areas, Overlap
 from stirred.margins.margin_blocks import Array, Margin, representatives
 from stirred.margins.spine import Index, Shapes, Spine
-from stirred.margins.split import Groups, Split
+from stirred.margins.split import MarginGroups, Split
 from stirred.margins.tree import BlockTree, Upward
-from stirred.topdown.data.counting import read_areas
 from stirred.topdown.data.histograms import Counts
-from stirred.topdown.measuring import Entry, entries, parts
+from stirred.topdown.measuring import BatchedMeasurements, Entry, entries, parts
 from stirred.topdown.plan.fields import TopDownPlan
 
 LEAST = 1e-6
@@ -49,7 +48,7 @@ _HELD = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class MeasuredQuery:
     """What was measured of one query at one level."""
 
     entry: Entry
@@ -74,7 +73,7 @@ class Design:
     shapes: Shapes
     asked: Margin
     split: Split
-    measured: tuple[tuple[Measured, ...], ...]
+    measured: tuple[tuple[MeasuredQuery, ...], ...]
     """By level."""
     fixed: tuple[tuple[tuple[int, Margin], ...], ...]
     """By level the invariants that are taken into account: their number in the plan, and their margin."""
@@ -99,7 +98,7 @@ class Design:
         shapes = shapes or Shapes.of(spine)
         schema = plan.table(table).schema_of
         asked = Margin.of(schema, by, where)
-        here = [Measured(one, Margin.of(schema, one.by)) for one in entries(plan, spine) if one.table == table]
+        here = [MeasuredQuery(one, Margin.of(schema, one.by)) for one in entries(plan, spine) if one.table == table]
         measured = tuple(tuple(one for one in here if one.entry.level == level) for level in spine.levels)
         chosen = [(number, plan.invariants[number]) for number in invariants]
         fixed = tuple(
@@ -132,7 +131,7 @@ class Design:
 
     def without_leaves(self) -> Design:
         """The same design with nothing measured of the leaves."""
-        measured: tuple[tuple[Measured, ...], ...] = (*self.measured[:-1], ())
+        measured: tuple[tuple[MeasuredQuery, ...], ...] = (*self.measured[:-1], ())
         trees = _trees(self.spine, self.shapes, self.split, measured, self.fixed, self.information)
         return replace(self, measured=measured, trees=trees)
 
@@ -211,12 +210,7 @@ class Design:
         found = self.split.unseen(margin, [tree.known[level].unknown for tree in self.trees])
         return np.asarray(margin.spread(found[None].astype(np.float64))[0] > 0)
 
-    def covariances(self, matrices: Sequence[Array], one: Groups, other: Groups) -> Array:
-        """The covariance of pairs of groups of margins that are sums of the asked one's groups; see
-        :meth:`Split.covariances`."""
-        return self.split.covariances(matrices, one, other)
-
-    def covariances_among(self, level: int, units: Index, one: Groups, other: Groups) -> Array:
+    def covariances_among(self, level: int, units: Index, one: MarginGroups, other: MarginGroups) -> Array:
         """The covariance of one group in each of some units of a level with another group in each of them."""
         total = np.zeros((len(units), len(units)))
         for tree, block in zip(self.trees, self.split.blocks, strict=True):
@@ -268,7 +262,7 @@ class Design:
 
     # -- weights ---------------------------------------------------------------------------------------------
 
-    def weights(self, units: Mapping[int, Index]) -> Iterator[tuple[Measured, slice, Array]]:
+    def weights(self, units: Mapping[int, Index]) -> Iterator[tuple[MeasuredQuery, slice, Array]]:
         """The weight of every measured value in the estimate of the one asked group in a union of units."""
         assert self.asked.groups == 1
         form = self.split.projected(self.asked, np.ones((1, 1)))
@@ -284,14 +278,6 @@ class Design:
                     yield one, some, self.split.told(one.margin, tensor[some]) / one.variance
 
 
-class Batches(Protocol):
-    """Measurements that can be read in batches of units."""
-
-    def batches(self, wanted: Sequence[Entry]) -> Iterator[tuple[Entry, slice | Index, NDArray[np.integer]]]:
-        """The values of some entries: the entry, the units, and their values, a row for each unit."""
-        ...
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Answer:
     """A design with the measured values: means of every block, kept down to the level ``deepest``."""
@@ -301,7 +287,9 @@ class Answer:
     upward: tuple[Upward, ...]
 
     @classmethod
-    def of(cls, design: Design, measurements: Batches, exact: Sequence[Counts | None], deepest: int) -> Answer:
+    def of(
+        cls, design: Design, measurements: BatchedMeasurements, exact: Sequence[Counts | None], deepest: int
+    ) -> Answer:
         """Read every query of the table once, in batches, and go up the trees.
 
         Values of leaves are added up over their parents where no one asks for leaves: all leaves have the same
@@ -344,7 +332,7 @@ def _trees(
     spine: Spine,
     shapes: Shapes,
     split: Split,
-    measured: Sequence[Sequence[Measured]],
+    measured: Sequence[Sequence[MeasuredQuery]],
     fixed: Sequence[Sequence[tuple[int, Margin]]],
     information: Sequence[Mapping[tuple[str, ...], Array]],
 ) -> tuple[BlockTree, ...]:
@@ -413,12 +401,6 @@ class Target:
         return cls(areas, overlap, overlap.distances())
 
 
-def read_targets(plan: TopDownPlan, data: Any = None) -> tuple[Spine, tuple[Target, ...]]:
-    """The spine of a plan and its target areas, from the list of geounits: the plan's, or a path or frame."""
-    spine, areas = read_areas(plan, data)
-    return spine, tuple(Target.of(spine, one) for one in areas)
-
-
 def area_variances(design: Design, overlap: Overlap) -> Array:
     """By area, the largest variance of an asked group; infinite where nothing tells it, 0 for an area without leaves.
 
@@ -434,7 +416,7 @@ def area_variances(design: Design, overlap: Overlap) -> Array:
 
 
 def target_error(target: Target, table: str, query: str, design: Design | None) -> TargetError:
-    """The expected errors of a query in the areas of one sort."""
+    """The expected errors of a query in the areas of one sort; None stands for a design that is too wide."""
     distances = target.distances
     on = distances == 1
     spread = None if design is None else np.sqrt(area_variances(design, target.overlap))
@@ -452,11 +434,6 @@ def target_error(target: Target, table: str, query: str, design: Design | None) 
         units_largest=int(distances.max(initial=0)),
         worst=target.areas.names[worst].as_py() if worst >= 0 else "",
     )
-
-
-def target_errors(targets: Sequence[Target], table: str, query: str, design: Design | None) -> tuple[TargetError, ...]:
-    """The expected errors of a query in the areas of every sort; None stands for a design that is too wide."""
-    return tuple(target_error(one, table, query, design) for one in targets)
 
 
 def _median(spread: Array | None, some: Any) -> float | None:
@@ -507,7 +484,7 @@ def errors_with_targets(
                     raise
             else:
                 combined[query.name] = [math.sqrt(variance) for variance in design.typical_variances()]
-            in_targets += target_errors(targets, table.name, query.name, design)
+            in_targets += [target_error(one, table.name, query.name, design) for one in targets]
         for number, level in enumerate(spine.levels):
             for query in table.queries:
                 rho = table.rho_of(level, query)

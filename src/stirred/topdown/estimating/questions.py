@@ -18,7 +18,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -38,14 +38,14 @@ from stirred.spec.exact import quoted
 from stirred.topdown.data.constraints import impossible_groups
 from stirred.topdown.data.histograms import Counts
 from stirred.topdown.estimating.places import PlaceList, estimate_listed, listed_areas, place_list, tabulated_areas
-from stirred.topdown.estimating.precision import Answer, Batches, Design
-from stirred.topdown.estimating.ratios import CHEAP, MOST_TERMS, Contrast, Question, ask, noise_terms
+from stirred.topdown.estimating.precision import Answer, Design
+from stirred.topdown.estimating.ratios import CHEAP, MOST_TERMS, Comparison, Contrast, ask, noise_terms
 from stirred.topdown.measuring import (
     GEOGRAPHY_FILE,
     INDEX,
     INVARIANTS,
     MEASUREMENTS,
-    Entry,
+    BatchedMeasurements,
     Measurements,
     entries,
     read_geography,
@@ -57,33 +57,33 @@ MOST_PLACES = 4000
 """Units whose covariance matrix is worked out for one fit."""
 
 
-def regress(question: Question, formula: str, predictors: Any, *, scatter: bool = True) -> TableFit:
+def regress(asked: Comparison, formula: str, predictors: Any, *, scatter: bool = True) -> TableFit:
     """Fit one row of every place to columns of ``predictors``, as ``sex=f ~ income + rural`` says."""
-    level = question.sites.level
-    if level is None or question.sites.unions:
+    level = asked.sites.level
+    if level is None or asked.sites.unions:
         raise errors.estimate_question("A regression", "is of the units of a level: give --level, and no other places")
     outcome, names = _formula(formula)
-    row = _row(question, outcome)
-    column = str(question.sites.column)
+    row = _row(asked, outcome)
+    column = str(asked.sites.column)
     frame = _read(predictors, column, names)
-    place = {name: at for at, name in enumerate(question.sites.names)}
+    place = {name: at for at, name in enumerate(asked.sites.names)}
     strange = [name for name in frame[column] if name not in place]
     if strange:
         raise errors.unknown_geounit(column, str(strange[0]))
     units = np.array([place[name] for name in frame[column]], dtype=np.int64)
     if len(np.unique(units)) < len(units):
         raise errors.estimate_question("The file of predictors", f"must have one row for each '{column}'")
-    answers = question.answer()
-    told = ~np.isnan(answers.values[units * len(question.rows) + row])
+    answers = asked.answer()
+    told = ~np.isnan(answers.values[units * len(asked.rows) + row])
     used = units[told]
     if len(used) > MOST_PLACES:
         raise errors.estimate_question("A regression", f"takes at most {MOST_PLACES:,} places, not {len(used):,}")
     columns = {name: frame[name].to_numpy()[told] for name in names}
-    values = answers.values[used * len(question.rows) + row]
+    values = answers.values[used * len(asked.rows) + row]
     fitted = fit_table(
-        values, covariance_of(question, row, used), columns, scatter=scatter,
-        outcome=f"{outcome}, {question.measure.words}" if question.rows[0] else question.measure.words,
-        table=question.sites.table,
+        values, covariance_of(asked, row, used), columns, scatter=scatter,
+        outcome=f"{outcome}, {asked.measure.words}" if asked.rows[0] else asked.measure.words,
+        table=asked.sites.table,
     )  # fmt: skip
     left = len(place) - len(units), int((~told).sum())
     said = [
@@ -92,25 +92,25 @@ def regress(question: Question, formula: str, predictors: Any, *, scatter: bool 
         if number
     ]
     return replace(
-        fitted, where=question.sites.where, remarks=(*fitted.remarks, *said), exact=answers.exact, unused=answers.unused
+        fitted, where=asked.sites.where, remarks=(*fitted.remarks, *said), exact=answers.exact, unused=answers.unused
     )
 
 
-def covariance_of(question: Question, row: int, units: Index) -> Array:
+def covariance_of(asked: Comparison, row: int, units: Index) -> Array:
     """The covariance matrix of one row's measure in some units of a level; the delta method, exact for counts and their
     differences."""
-    assert question.sites.level is not None
-    every = units * len(question.rows) + row
-    slopes = np.array(question.measure.slopes(question.values[every]))
-    for at, same in question.totals_of_one.items():  # such a total is the count before it
+    assert asked.sites.level is not None
+    every = units * len(asked.rows) + row
+    slopes = np.array(asked.measure.slopes(asked.values[every]))
+    for at, same in asked.totals_of_one.items():  # such a total is the count before it
         slopes[same[every], at - 1] += slopes[same[every], at]
         slopes[same[every], at] = 0.0
-    varies = question.variances[every] > 0
-    groups = [(margin, some[[row]]) for margin, some in map(question.groups, question.measure.counts)]
+    varies = asked.variances[every] > 0
+    groups = [(margin, some[[row]]) for margin, some in map(asked.groups, asked.measure.counts)]
     total = np.zeros((len(units), len(units)))
     for i, one in enumerate(groups):
         for j, other in enumerate(groups[: i + 1]):
-            found = question.design.covariances_among(question.sites.level, units, one, other)
+            found = asked.design.covariances_among(asked.sites.level, units, one, other)
             found = found * np.outer(slopes[:, i] * varies[:, i], slopes[:, j] * varies[:, j])
             total += found if i == j else found + found.T
     return total
@@ -128,9 +128,9 @@ def _formula(text: str) -> tuple[str, tuple[str, ...]]:
     return left.strip(), names
 
 
-def _row(question: Question, outcome: str) -> int:
+def _row(asked: Comparison, outcome: str) -> int:
     """Which row of a place is meant."""
-    rows = question.rows
+    rows = asked.rows
     if len(rows) == 1 and outcome == "estimate":
         return 0
     pairs = (one.partition("=") for one in outcome.split(","))
@@ -189,27 +189,13 @@ Place = tuple[str, str]
 """A level, and the name of one of its units."""
 
 
-class Measured(Batches, Protocol):
-    """Measurements that estimates can be made from."""
-
-    @property
-    def entries(self) -> list[Entry]:
-        """All queries of all tables and levels, in the order in which they were measured."""
-        ...
-
-    @property
-    def repeated(self) -> bool:
-        """Whether some values stand for two units, so that not all noise is independent."""
-        ...
-
-
 @dataclass(eq=False, repr=False)
 class MeasuredRelease:
     """The measurements of a release, opened for many questions."""
 
     plan: TopDownPlan
     spine: Spine
-    measurements: Measured
+    measurements: BatchedMeasurements
     exact: tuple[Counts | None, ...]
     """The values of the plan's invariants, in their order; None where they are not known."""
     not_known: tuple[str, ...] = ()

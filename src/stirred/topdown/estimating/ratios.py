@@ -222,8 +222,8 @@ KIND_WORDS = {
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
-    """One measure of the counts by some attributes, in some places."""
+class Comparison:
+    """One measure of the counts by some attributes, in some places: a count, a share, or a comparison."""
 
     sites: Sites | ListedSites
     by: tuple[str, ...]
@@ -315,7 +315,7 @@ class Question:
             found[:, i, i] = used[:, i]
             for j, other in enumerate(counts[:i]):
                 matrices = between[one.place][other.place]
-                pairs = self.design.covariances(matrices, self.groups(one), self.groups(other))[self.sites.kinds]
+                pairs = self.design.split.covariances(matrices, self.groups(one), self.groups(other))[self.sites.kinds]
                 found[:, i, j] = found[:, j, i] = np.where((used[:, i] > 0) & (used[:, j] > 0), pairs.ravel(), 0.0)
         for at, same in self.totals_of_one.items():
             found[same, at] = found[same, at - 1]
@@ -525,8 +525,8 @@ def ask(
     *, level: str | None = None, places: Sequence[tuple[str, str]] = (), against: Sequence[tuple[str, str]] = (),
     share: str | None = None, difference: Contrast | None = None, ratio: Contrast | None = None,
     odds_ratio: tuple[Contrast, Contrast] | None = None, listed: PlaceList | None = None,
-) -> Question:  # fmt: skip
-    """A question about shares or comparisons; :meth:`Question.answer` answers it."""
+) -> Comparison:  # fmt: skip
+    """A question about shares or comparisons; :meth:`Comparison.answer` answers it."""
     given = [one for one in (difference, ratio, odds_ratio) if one is not None]
     if len(given) > 1:
         raise errors.estimate_question("A question", "has one of --difference, --ratio and --odds-ratio")
@@ -575,7 +575,7 @@ def ask(
         sites = ListedSites(release, table, where or {}, listed, whole if share in levels else compared)
     else:
         sites = _sites(release, table, where or {}, level, places, against, share in levels, listed)
-    return Question(sites, by, measure)
+    return Comparison(sites, by, measure)
 
 
 def _two_units(

@@ -137,17 +137,6 @@ class LevelProblem:
         return np.repeat(self.first_child[parents] - (ends - sizes), sizes) + np.arange(int(sizes.sum()))
 
 
-def roots(
-    cells: int,
-    units: int,
-    measured: tuple[Measured, ...],
-    allowed: tuple[Allowed, ...] = (),
-    bounds: tuple[Bounds, ...] = (),
-) -> LevelProblem:
-    """The problem of ``units`` roots: nothing above them to add up to."""
-    return LevelProblem(None, np.arange(units + 1, dtype=np.int64), cells, measured, allowed, bounds)
-
-
 def separates(groups: NDArray[np.int32]) -> bool:
     """Whether every cell has a group of its own."""
     return bool(groups.min(initial=0) >= 0) and len(np.unique(groups)) == len(groups)

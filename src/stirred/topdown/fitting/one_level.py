@@ -298,7 +298,7 @@ _PROGRAM = "from stirred.topdown.fitting.one_level import compile_kernel; compil
 _process: subprocess.Popen[bytes] | None = None
 
 
-def start() -> None:
+def start_compiling() -> None:
     """Begin to compile, unless the compiled kernel is in numba's cache beside the source, or cannot be put there."""
     global _process
     cache = _FOLDER / "__pycache__"
@@ -316,7 +316,7 @@ def start() -> None:
         return
 
 
-def wait() -> None:
+def wait_for_compiled() -> None:
     """Wait until the kernel is in the cache, if it is being compiled. Where that failed, it is compiled here."""
     if _process is not None and _process.poll() is None:
         with said_to_compile():
@@ -366,7 +366,7 @@ def round_level(
     >>> children.dense(3).tolist(), report.distance
     ([[1, 2, 2], [1, 0, 0]], array([3.]))
     """
-    wait()
+    wait_for_compiled()
     support = problem.support
     nest = nested(problem.cells, chain, problem.bounds)
     rounded = np.zeros(len(fit.values), dtype=np.int64)

@@ -35,7 +35,7 @@ from stirred.margins.margin_blocks import Array, Margin, contracted
 from stirred.margins.schema import Family
 from stirred.margins.spine import Index, Spine
 from stirred.topdown.data.histograms import Counts
-from stirred.topdown.estimating import precision as designs
+from stirred.topdown.estimating.precision import LARGEST, Design, MeasuredQuery
 from stirred.topdown.fitting.level_problem import Measured, separates
 from stirred.topdown.measuring import Measurements
 from stirred.topdown.plan.fields import TopDownPlan
@@ -77,7 +77,7 @@ def measured_families(
     }
 
 
-def whole_design(plan: TopDownPlan, spine: Spine, table: TableSection) -> designs.Design:
+def whole_design(plan: TopDownPlan, spine: Spine, table: TableSection) -> Design:
     """The design of all cells of a table, with the invariants of its plan.
 
     Raises ``estimate-too-wide`` where recodes, or units with many kinds of subtrees, tie too many numbers together.
@@ -86,8 +86,8 @@ def whole_design(plan: TopDownPlan, spine: Spine, table: TableSection) -> design
     names = tuple(attribute.name for attribute in table.attributes)
     if any(not isinstance(factor, np.ndarray) for factor in Margin.of(table.schema_of, names).factors):
         # An attribute of thousands of values has no matrices, by which values are taken to blocks and back here.
-        raise errors.estimate_too_wide(table.name, max(table.schema_of.shape), designs.LARGEST)
-    return designs.Design.of(plan, spine, table.name, names, None, fixed, most=MOST_MATRICES)
+        raise errors.estimate_too_wide(table.name, max(table.schema_of.shape), LARGEST)
+    return Design.of(plan, spine, table.name, names, None, fixed, most=MOST_MATRICES)
 
 
 def _matrices(margin: Margin) -> list[Array]:
@@ -100,7 +100,7 @@ class Subtrees:
     """The values c of a table for every unit above the leaves, and what they weigh."""
 
     table: TableSection
-    design: designs.Design
+    design: Design
     values: tuple[Array, ...]
     """By level but the last, a row for each unit and a column for each cell."""
 
@@ -111,7 +111,7 @@ class Subtrees:
     def of(
         cls,
         table: TableSection,
-        design: designs.Design,
+        design: Design,
         exact: Sequence[Counts],
         measurements: Measurements,
         progress: Progress,
@@ -241,7 +241,7 @@ class _Upward:
     """The way up the tree: rooms are filled from the lowest level on."""
 
     table: TableSection
-    design: designs.Design
+    design: Design
     measurements: Measurements
     exact: Sequence[Counts]
     rooms: tuple[Array, ...]
@@ -275,7 +275,7 @@ class _Upward:
         level = len(self.rooms)
         edges = self.design.spine.first_child[level - 1]
 
-        def read() -> Iterator[tuple[int, designs.Measured, Array]]:
+        def read() -> Iterator[tuple[int, MeasuredQuery, Array]]:
             for one in self.design.measured[level]:
                 for units, given in self.measurements.stored_parts(one.entry):
                     first = int(np.searchsorted(edges, units.start, side="right")) - 1

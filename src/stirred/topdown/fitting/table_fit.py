@@ -251,7 +251,7 @@ class _Detail:
 
 @dataclass(frozen=True, eq=False)
 class _Step:
-    """One level of one table."""
+    """The fit of one level of one table: what its units are to be near to and must keep, and how that is solved."""
 
     plan: TopDownPlan
     spine: Spine

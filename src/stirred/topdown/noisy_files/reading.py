@@ -130,10 +130,6 @@ class NoisyFiles:
         """Whether some values stand for two units, so that not all noise is independent."""
         return any(self.passed.values())
 
-    def of(self, table: str, level: str) -> list[Entry]:
-        """The entries of a table at a level, one for each query."""
-        return [entry for entry in self.entries if (entry.table, entry.level) == (table, level)]
-
     def batches(self, wanted: Sequence[Entry]) -> Iterator[tuple[Entry, slice | Index, NDArray[np.integer]]]:
         """The values of some entries: the entry, the units, and their values, a row for each unit. One batch is read
         while the last is used."""
@@ -528,9 +524,6 @@ class _Scattered:
         self.folder, self.entries = folder, files.entries
         self._files, self._progress = files, progress
         self._arrays: dict[Entry, NDArray[np.int32]] = {}
-
-    def __repr__(self) -> str:
-        return f"<_Scattered: {len(self.entries)} queries>"
 
     def __enter__(self) -> _Scattered:
         self.folder.mkdir()
