@@ -17,9 +17,10 @@ from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.swap.checking.movement import movement_of, stay_probabilities
 from stirred.swap.data.counting import count_margins, rates_of_dataset, strata_of_dataset
 from stirred.swap.data.dataset import load
+from stirred.swap.data.released_files import read_files
 from stirred.swap.law.permutation import later_rounds
 from stirred.swap.plan.fields import SwapPlan
-from stirred.swap.verifying import read_files, verify
+from stirred.swap.verifying import verify
 from stirred.tables.synthetic import households_and_persons
 
 KEYS = ["tenure", "age", "sex"]

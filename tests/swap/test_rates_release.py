@@ -358,7 +358,7 @@ def with_small_strata(tmp_path_factory):
     rules = [{"where": {"kind": ["x"]}, "rate": "1/2"}, {"otherwise": True, "rate": "1/20"}]
     made = SwapPlan(match=["area"], swap=["county"], hold=["tenure", "kind"], rates=rules, chosen_from="public")
     folder = tmp_path_factory.mktemp("small") / "release"
-    return swap.releasing.draw(made, data, source=SeededSource(2)).write(folder, for_tests=True), data
+    return swap.draw(made, data, source=SeededSource(2)).write(folder, for_tests=True), data
 
 
 @pytest.mark.parametrize("options", [{}, {"share": "county"}, {"difference": ("county", "a", "b")}])

@@ -10,14 +10,13 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
-from stirred import errors
 from stirred._bounded_reading import inside, plain
 from stirred._progress import stage
 from stirred.releases.folder.documents import Certificate, ReleasedTable
@@ -38,44 +37,29 @@ from stirred.swap.checking.movement import movement_of
 from stirred.swap.checking.putting_back import FEW_RECORDS, PUT_BACK, TOLERANCE, PutBack, put_back, put_back_by
 from stirred.swap.checking.undoing import Swapped, swapped_of
 from stirred.swap.data.counting import (
-    Margins,
     RatesByStratum,
-    RecordRates,
     Strata,
-    count_margin,
-    declare,
     one_rate,
-    record_rates,
     stated_margins,
-    strata_of,
 )
 from stirred.swap.data.dataset import (
     FLAT,
-    copies_of,
     count_differing,
     described,
     fine_columns,
     flat_chunks,
     flat_labels,
     flat_style,
-    held_columns,
     linked_plan,
     missing_from,
     roles_of,
-    strata_groups,
-    stratum_columns,
-    with_merged,
 )
 from stirred.swap.data.records import (
-    LinkedKinds,
-    LinkedSource,
     Source,
     beside_record,
     counted_table,
-    linked_kinds,
-    multiset_class,
-    whole_fingerprint,
 )
+from stirred.swap.data.released_files import ReleasedFiles, read_files, record_of
 from stirred.swap.documents import readme
 from stirred.swap.law import theorem
 from stirred.swap.law.exposed_pairs import ReleasedPairs
@@ -85,7 +69,7 @@ from stirred.swap.plan.guarantee import epsilon_of, specify
 from stirred.swap.plan.sections import MAIN, LinkedTable, PublishedTable, table_names
 from stirred.tables import Column, InputOptions, Table, open_input
 from stirred.tables.columns import chunks
-from stirred.tables.groups import Groups, cells, fits_one_key, group, pack
+from stirred.tables.groups import cells, fits_one_key, pack
 from stirred.tables.labelled_files import CannotCompare, Labels, differs_from, write_labelled, writer_version
 from stirred.tables.reading.table_reader import ReadTable
 from stirred.tables.writing import EXTENSIONS, Cell, Chunk, as_arrow, counted_chunk, write_table
@@ -105,7 +89,7 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
     files = read_files(release, plan)
     for name, found in files.tables.items():
         verdicts += shape_verdicts(release, name, found.table.rows)
-        verdicts += files.row_verdicts(name, found)
+        verdicts += _row_verdicts(files, name, found)
     stage("counting the invariants")
     margins = files.margins()
     strata = files.strata(margins)
@@ -132,15 +116,16 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
         whole = release.certificate["whole_records"]
         same = isinstance(whole, dict) and margins.whole == whole["fingerprint"]
         verdicts.append(Verdict(same, f"recomputed and equal: {rebuilt.multiverse.invariants[0]}"))
-        verdicts += files.copies_agree()
+        verdicts += _copies_agree(files)
     verdicts += _published_tables(release, plan, files.source())
     if plan.flat is not None:
-        verdicts += files.flat_verdicts(plan.flat)
-    verdicts.append(stored_verdict(release, [table["file"] for table in release.dictionary.values()], files.write))
-    verdicts += files.labelled_verdicts()
+        verdicts += _flat_verdicts(files, plan.flat)
+    stored = [table["file"] for table in release.dictionary.values()]
+    verdicts.append(stored_verdict(release, stored, partial(_write, files)))
+    verdicts += _labelled_verdicts(files)
     verdicts += _guarantee(release, plan, strata, rates)
     verdicts.append(Verdict(release.states(rebuilt), "the specification follows from the plan and the released tables"))
-    tables = files.described()
+    tables = _described(files)
     stated_back, back_verdicts = _put_back(release, files)
     more = {} if stated_back is None else {PUT_BACK: stated_back.to_fields()}
     certificate = Certificate(plan, rebuilt, stated_margins(plan, rebuilt, margins), release.for_release, None, more)
@@ -160,11 +145,11 @@ def released_exposure(release: ReleaseFolder, pairs: Sequence[str], level: float
     plan = SwapPlan.from_published(release.certificate["plan"])
     stated = PutBack.from_fields(release.certificate.get(PUT_BACK))
     limit = None if stated is None else float(plan.most_recovered)
-    stated = stated or PutBack.of(put_back(read_files(release, plan).swapped()))
+    stated = stated or PutBack.of(put_back(_swapped(read_files(release, plan))))
     return replace(found, put_back=PutBackShare(stated.share, stated.columns, stated.variables, limit))
 
 
-def _put_back(release: ReleaseFolder, files: _Files) -> tuple[PutBack | None, list[Verdict]]:
+def _put_back(release: ReleaseFolder, files: ReleasedFiles) -> tuple[PutBack | None, list[Verdict]]:
     """What the certificate says can be put back at least, and whether that is so, within a tolerance.
 
     It is recomputed for the columns that are stated, and searched anew: what is found may be little more than that.
@@ -175,7 +160,7 @@ def _put_back(release: ReleaseFolder, files: _Files) -> tuple[PutBack | None, li
     if stated is None:
         return None, [Verdict(False, "the certificate says how many changed records can be put back")]
     stage("looking for records that can be put back")
-    given = files.swapped()
+    given = _swapped(files)
     by_stated, anew = put_back_by(given, stated), put_back(given)
     found = by_stated.recovered if by_stated is not None else 0.0
     near = abs(found - stated.share) <= TOLERANCE and (by_stated is not None) == bool(stated.columns)
@@ -231,239 +216,163 @@ def _epsilon_of_earlier_version(release: ReleaseFolder, plan: SwapPlan, strata: 
     return stated == theorem.epsilon_before_0_3(strata.largest, plan.rate)
 
 
-class _Files:
-    """The tables of a release, read and tied together by the plan."""
+def _row_verdicts(files: ReleasedFiles, name: str, found: ReadTable) -> list[Verdict]:
+    """What must be so of the rows of a table: new ids, the order, nulls only where the plan allows them."""
+    entry = files.plan if name == MAIN else linked_plan(files.plan, name)
+    verdicts = [
+        Verdict(_counts_rows(found.identifiers[column]), f"{name}: '{column}' numbers the rows from 1 on")
+        for column in files.release.with_role(name, "id")
+    ]
+    strange = [column for column in found.nulls if column not in entry.nulls]
+    verdicts.append(Verdict(not strange, f"{name} has empty cells only where the plan allows them"))
+    order = _order(files, name)
+    return [*verdicts, Verdict(_in_order(files, name, order), f"{name}: the order of the rows is: {order}")]
 
-    def __init__(self, release: ReleaseFolder, plan: SwapPlan, tables: Mapping[str, ReadTable]) -> None:
-        self.release, self.plan, self.tables = release, plan, tables
-        self.main = tables[MAIN].table
-        self.counted = with_merged(plan, self.main)
-        self.held = {name: held_columns(plan, name, list(release.columns(name))) for name in tables}
-        self.linked_columns = {name: self.held[name] for name in tables if name != MAIN}
-        self.records = {name: record_of(release, name, tables[name]) for name in self.linked_columns}
-        self._kinds: list[LinkedKinds] | None = None
 
-    @property
-    def kinds(self) -> list[LinkedKinds]:
-        """Per linked table, the kinds of rows that each record has."""
-        if self._kinds is None:
-            self._kinds = [
-                linked_kinds(self.tables[name].table.pick(self.held[name]), record, self.main.rows)
-                for name, record in self.records.items()
-            ]
-        return self._kinds
+def _order(files: ReleasedFiles, name: str) -> str:
+    if name != MAIN:
+        return LinkedRows.order
+    return SortedRows.order if not files.plan.linked and fits_one_key(_coded(files)) else ShuffledRows.order
 
-    def margins(self) -> Margins:
-        """The invariants of the plan, counted in the released tables."""
-        match = self.plan.match
-        own = (*stratum_columns(self.plan), *fine_columns(self.plan))
-        joined = {
-            name: beside_record(self.counted, own, self.tables[name].table, record)
-            for name, record in self.records.items()
-        }
-        declared = declare(self.plan, self.held[MAIN], self.linked_columns)
-        counted = tuple(count_margin(one, joined.get(one.table, self.counted), len(match)) for one in declared)
-        if not self.kinds:
-            return Margins(counted)
-        fixed = group(self.main.pick([*match, *self.held[MAIN]]), self.main.rows)
-        return Margins(counted, whole_fingerprint(fixed, self.kinds))
 
-    def source(self) -> Source:
-        """The released tables as tables of counts see them."""
-        linked = {
-            name: LinkedSource(
-                Table(name, self.tables[name].table.rows, {one: self.tables[name].table[one] for one in held}),
-                self.records[name],
-                self._copies(name),
-            )
-            for name, held in self.linked_columns.items()
-        }
-        return Source(self.main, linked)
+def _in_order(files: ReleasedFiles, name: str, order: str) -> bool:
+    """Whether rows are in the order that is promised; a random one cannot be told from another."""
+    if order == SortedRows.order:
+        last = 0
+        for part in chunks(files.main.rows):
+            keys = pack(_coded(files), part)
+            if int(keys[0]) < last or np.any(keys[1:] < keys[:-1]):
+                return False
+            last = int(keys[-1])
+    elif order == LinkedRows.order:
+        record = files.records[name]
+        return not np.any(record[1:] < record[:-1])
+    return True
 
-    def strata(self, margins: Margins) -> Strata:
-        """Strata of the released tables, which are those of the data."""
 
-        def classes() -> tuple[Groups, list[NDArray[np.uint32]]]:
-            return strata_groups(self.plan, self.counted), [multiset_class(one) for one in self.kinds]
+def _coded(files: ReleasedFiles) -> list[Column]:
+    return [files.main[name] for name in files.release.columns(MAIN) if name != files.plan.id]
 
-        return strata_of(margins.held, margins.swapped, classes if self.kinds else None)
 
-    def rates(self) -> RatesByStratum | None:
-        """How many records of each stratum have which rate by the plan's rules; None for a plan with one rate."""
+def _write(files: ReleasedFiles, folder: Path) -> None:
+    """Write all tables again, as they were read."""
+    for name in files.tables:
+        entry = files.release.dictionary[name]
+        write_table(folder / entry["file"], entry["format"], _chunks(files, name), files.release.style(name))
 
-        found = self.record_rates()
-        return found.by_stratum(strata_groups(self.plan, self.counted)) if found else None
 
-    def swapped(self) -> Swapped:
-        """The released tables as far as putting records back needs them."""
-        linked = {
-            name: (Table(name, read.rows, {one: read[one] for one in self.held[name]}), self.records[name])
-            for name, read in ((name, self.tables[name].table) for name in self.linked_columns)
-        }
-        held = [*fine_columns(self.plan), *self.held[MAIN]]
-        rates = self.record_rates() or one_rate(self.plan)
-        return swapped_of(self.plan, self.counted, strata_groups(self.plan, self.counted), rates, held, linked)
+def _chunks(files: ReleasedFiles, name: str) -> Iterator[Chunk]:
+    copies = files.copies(name)
+    for part in chunks(files.tables[name].table.rows):
+        yield [_cell(files, name, column, part, copies) for column in files.release.columns(name)]
 
-    def record_rates(self) -> RecordRates | None:
-        """The rate of every record by the plan's rules; None for a plan with one rate."""
 
-        def classes() -> list[NDArray[np.uint32]]:
-            return [multiset_class(one) for one in self.kinds]
+def _cell(files: ReleasedFiles, name: str, column: str, part: slice, copies: Mapping[str, str]) -> Cell:
+    found = files.tables[name]
+    if column in found.identifiers:
+        return Cell(column, found.identifiers[column][part].to_numpy())
+    if column in copies:  # with all values of the record's column, also those of records without linked rows
+        source = files.copied(name, column, copies[column])
+        return Cell(column, source.codes[files.records[name][part]], source)
+    return Cell(column, found.table[column].codes[part], found.table[column])
 
-        return record_rates(self.plan, self.held[MAIN], self.source(), classes if self.kinds else None)
 
-    def row_verdicts(self, name: str, found: ReadTable) -> list[Verdict]:
-        """What must be so of the rows of a table: new ids, the order, nulls only where the plan allows them."""
-        entry = self.plan if name == MAIN else linked_plan(self.plan, name)
-        verdicts = [
-            Verdict(_counts_rows(found.identifiers[column]), f"{name}: '{column}' numbers the rows from 1 on")
-            for column in self.release.with_role(name, "id")
-        ]
-        strange = [column for column in found.nulls if column not in entry.nulls]
-        verdicts.append(Verdict(not strange, f"{name} has empty cells only where the plan allows them"))
-        order = self._order(name)
-        return [*verdicts, Verdict(self._in_order(name, order), f"{name}: the order of the rows is: {order}")]
+def _copies_agree(files: ReleasedFiles) -> list[Verdict]:
+    """Whether copies of swap variables in linked tables are those of the record."""
+    return [
+        Verdict(
+            count_differing(files.tables[name].table[copy], files.main[target], record) == 0,
+            f"{name}: '{copy}' agrees with the record",
+        )
+        for name, record in files.records.items()
+        for copy, target in files.copies(name).items()
+    ]
 
-    def write(self, folder: Path) -> None:
-        """Write all tables again, as they were read."""
-        for name in self.tables:
-            entry = self.release.dictionary[name]
-            write_table(folder / entry["file"], entry["format"], self._chunks(name), self.release.style(name))
 
-    def _chunks(self, name: str) -> Iterator[Chunk]:
-        found = self.tables[name]
-        copies = {} if name == MAIN else self._copies(name)
-        for part in chunks(found.table.rows):
-            yield [self._cell(name, column, part, copies) for column in self.release.columns(name)]
+def _labelled_verdicts(files: ReleasedFiles) -> list[Verdict]:
+    """Whether files with labels are their tables and the labels that the data dictionary states.
 
-    def _cell(self, name: str, column: str, part: slice, copies: Mapping[str, str]) -> Cell:
-        found = self.tables[name]
-        if column in found.identifiers:
-            return Cell(column, found.identifiers[column][part].to_numpy())
-        if column in copies:  # with all values of the record's column, also those of records without linked rows
-            source = self._copied(name, column, copies[column])
-            return Cell(column, source.codes[self.records[name][part]], source)
-        return Cell(column, found.table[column].codes[part], found.table[column])
+    They are written again and compared: byte for byte, or where other versions of the programs wrote them by what
+    is in them.
+    """
+    listed = {name: labels for name in files.tables if (labels := files.release.labels(name)) is not None}
+    return [verdict for name, labels in listed.items() for verdict in _verdicts_of_labels(files, name, labels)]
 
-    def _coded(self) -> list[Column]:
-        return [self.main[name] for name in self.release.columns(MAIN) if name != self.plan.id]
 
-    def _order(self, name: str) -> str:
-        if name != MAIN:
-            return LinkedRows.order
-        return SortedRows.order if not self.plan.linked and fits_one_key(self._coded()) else ShuffledRows.order
+def _verdicts_of_labels(files: ReleasedFiles, name: str, labels: Labels) -> list[Verdict]:
+    numbered = files.release.with_role(name, "id", "link")
+    if labels != labels.of(list(files.release.columns(name)), numbered):
+        words = f"{labels.file(name)} has the rows of its table and the labels of the data dictionary"
+        return [Verdict(False, f"{words} (not so: the dictionary has labels of columns that the table has not)")]
+    return _compare_labelled(files, name, _chunks(files, name), labels)
 
-    def _in_order(self, name: str, order: str) -> bool:
-        """Whether rows are in the order that is promised; a random one cannot be told from another."""
-        if order == SortedRows.order:
-            last = 0
-            for part in chunks(self.main.rows):
-                keys = pack(self._coded(), part)
-                if int(keys[0]) < last or np.any(keys[1:] < keys[:-1]):
-                    return False
-                last = int(keys[-1])
-        elif order == LinkedRows.order:
-            record = self.records[name]
-            return not np.any(record[1:] < record[:-1])
-        return True
 
-    def copies_agree(self) -> list[Verdict]:
-        """Whether copies of swap variables in linked tables are those of the record."""
-        return [
-            Verdict(
-                count_differing(self.tables[name].table[copy], self.main[target], record) == 0,
-                f"{name}: '{copy}' agrees with the record",
-            )
-            for name, record in self.records.items()
-            for copy, target in self._copies(name).items()
-        ]
-
-    def _copies(self, name: str) -> dict[str, str]:
-        return copies_of(self.plan, linked_plan(self.plan, name), list(self.release.columns(name)))
-
-    def _copied(self, name: str, copy: str, target: str) -> Column:
-        """The record's column that a copy repeats, categorical where the copy is."""
-        return self.main[target].copied(copy, self.tables[name].table[copy].categories is not None)
-
-    def labelled_verdicts(self) -> list[Verdict]:
-        """Whether files with labels are their tables and the labels that the data dictionary states.
-
-        They are written again and compared: byte for byte, or where other versions of the programs wrote them by what
-        is in them.
-        """
-        listed = {name: labels for name in self.tables if (labels := self.release.labels(name)) is not None}
-        return [verdict for name, labels in listed.items() for verdict in self._labelled_verdicts(name, labels)]
-
-    def _labelled_verdicts(self, name: str, labels: Labels) -> list[Verdict]:
-        numbered = self.release.with_role(name, "id", "link")
-        if labels != labels.of(list(self.release.columns(name)), numbered):
-            words = f"{labels.file(name)} has the rows of its table and the labels of the data dictionary"
-            return [Verdict(False, f"{words} (not so: the dictionary has labels of columns that the table has not)")]
-        return self._compare_labelled(name, self._chunks(name), labels)
-
-    def _compare_labelled(self, name: str, rows: Iterator[Chunk], labels: Labels) -> list[Verdict]:
-        file = labels.file(name)
-        if writer_version() is None:
-            return [not_compared(file, "pyreadstat is not installed here, which writes such files")]
-        words = f"{file} has the rows of its table and the labels of the data dictionary"
-        if labels.repeated:
-            return [Verdict(False, f"{words} (not so: the dictionary has two labels of a value)")]
-        with tempfile.TemporaryDirectory() as scratch:
-            again, received = Path(scratch) / file, inside(self.release.path, file)
-            write_labelled(again, as_arrow(rows), labels)
-            if same_bytes(again, received):
-                return [Verdict(True, words)]
-            if self.release.by_these_programs and labels.writer == writer_version():
-                return [Verdict(False, words)]
-            try:
-                other = differs_from(again, received, labels)
-            except CannotCompare as problem:
-                return [not_checked(file, str(problem))]
-        if other:
-            return [Verdict(False, f"{words} (not so: {other})")]
-        stored = not_compared(f"how {file} stores its rows", "other versions of the programs wrote it")
-        return [Verdict(True, words), stored]
-
-    def flat_verdicts(self, entry: LinkedTable) -> list[Verdict]:
-        """Whether the flat file is its two tables put together, and one with labels has theirs; its columns may stand
-        in any order."""
-        kind, tables = self.release.dictionary[MAIN]["format"], self.described()
-        style, stated = flat_style(tables), inside(self.release.path, _flat_file(self.release))
-        rows = self.release.dictionary[entry.name]["rows"]
-        options = InputOptions(format=kind, delimiter=style.delimiter if kind == "csv" else None, header=True)
-        columns = list(open_input(FLAT, stated, options, most_rows=rows).kinds)
-        words = f"{stated.name} has the rows of {entry.name} beside the columns of their record"
-        if sorted(columns) != sorted({name for table in tables for name, _ in table.columns}):
+def _compare_labelled(files: ReleasedFiles, name: str, rows: Iterator[Chunk], labels: Labels) -> list[Verdict]:
+    file = labels.file(name)
+    if writer_version() is None:
+        return [not_compared(file, "pyreadstat is not installed here, which writes such files")]
+    words = f"{file} has the rows of its table and the labels of the data dictionary"
+    if labels.repeated:
+        return [Verdict(False, f"{words} (not so: the dictionary has two labels of a value)")]
+    with tempfile.TemporaryDirectory() as scratch:
+        again, received = Path(scratch) / file, inside(files.release.path, file)
+        write_labelled(again, as_arrow(rows), labels)
+        if same_bytes(again, received):
+            return [Verdict(True, words)]
+        if files.release.by_these_programs and labels.writer == writer_version():
             return [Verdict(False, words)]
-
-        def joined() -> Iterator[Chunk]:
-            return flat_chunks(columns, entry.link, self.main, self._chunks(entry.name))
-
-        with tempfile.TemporaryDirectory() as scratch:
-            again = Path(scratch) / stated.name
-            write_table(again, kind, joined(), style)
-            verdicts = [Verdict(_same_table(again, stated, kind, self.release.by_these_programs), words)]
-        labels = _flat_labels(self.release, tables, columns)
-        return verdicts if labels is None else [*verdicts, *self._compare_labelled(FLAT, joined(), labels)]
-
-    def described(self) -> list[ReleasedTable]:
-        """The tables as the data dictionary must state them."""
-        found = []
-        for name, read in self.tables.items():
-            kind = self.release.dictionary[name]["format"]
-            copied = {}
-            if name != MAIN:
-                copied = {copy: self._copied(name, copy, target) for copy, target in self._copies(name).items()}
-            columns = list(self.release.columns(name))
-            style = self.release.style(name)
-            table = described(self.plan, name, kind, columns, read.table, self._order(name), copied, style)
-            found.append(replace(table, labels=self.release.labels(name)))
-        return found
+        try:
+            other = differs_from(again, received, labels)
+        except CannotCompare as problem:
+            return [not_checked(file, str(problem))]
+    if other:
+        return [Verdict(False, f"{words} (not so: {other})")]
+    stored = not_compared(f"how {file} stores its rows", "other versions of the programs wrote it")
+    return [Verdict(True, words), stored]
 
 
-def read_files(release: ReleaseFolder, plan: SwapPlan) -> _Files:
-    """Read all tables of a release."""
-    return _Files(release, plan, {name: release.read(name) for name in release.dictionary})
+def _flat_verdicts(files: ReleasedFiles, entry: LinkedTable) -> list[Verdict]:
+    """Whether the flat file is its two tables put together, and one with labels has theirs; its columns may stand
+    in any order."""
+    kind, tables = files.release.dictionary[MAIN]["format"], _described(files)
+    style, stated = flat_style(tables), inside(files.release.path, _flat_file(files.release))
+    rows = files.release.dictionary[entry.name]["rows"]
+    options = InputOptions(format=kind, delimiter=style.delimiter if kind == "csv" else None, header=True)
+    columns = list(open_input(FLAT, stated, options, most_rows=rows).kinds)
+    words = f"{stated.name} has the rows of {entry.name} beside the columns of their record"
+    if sorted(columns) != sorted({name for table in tables for name, _ in table.columns}):
+        return [Verdict(False, words)]
+
+    def joined() -> Iterator[Chunk]:
+        return flat_chunks(columns, entry.link, files.main, _chunks(files, entry.name))
+
+    with tempfile.TemporaryDirectory() as scratch:
+        again = Path(scratch) / stated.name
+        write_table(again, kind, joined(), style)
+        verdicts = [Verdict(_same_table(again, stated, kind, files.release.by_these_programs), words)]
+    labels = _flat_labels(files.release, tables, columns)
+    return verdicts if labels is None else [*verdicts, *_compare_labelled(files, FLAT, joined(), labels)]
+
+
+def _described(files: ReleasedFiles) -> list[ReleasedTable]:
+    """The tables as the data dictionary must state them."""
+    found = []
+    for name, read in files.tables.items():
+        kind = files.release.dictionary[name]["format"]
+        copied = {copy: files.copied(name, copy, target) for copy, target in files.copies(name).items()}
+        columns = list(files.release.columns(name))
+        style = files.release.style(name)
+        table = described(files.plan, name, kind, columns, read.table, _order(files, name), copied, style)
+        found.append(replace(table, labels=files.release.labels(name)))
+    return found
+
+
+def _swapped(files: ReleasedFiles) -> Swapped:
+    """The released tables as far as putting records back needs them."""
+    linked = {name: (files.held_table(name), record) for name, record in files.records.items()}
+    held = [*fine_columns(files.plan), *files.held[MAIN]]
+    rates = files.record_rates() or one_rate(files.plan)
+    return swapped_of(files.plan, files.counted, files.groups, rates, held, linked)
 
 
 def _published(release: ReleaseFolder, plan: SwapPlan) -> list[tuple[PublishedTable | None, str, str]]:
@@ -525,14 +434,6 @@ def _same_table(again: Path, stated: Path, form: str, by_these_programs: bool) -
 def _counts_rows(numbers: pa.ChunkedArray) -> bool:
     """Whether the values are 1 to N in the order of the rows."""
     return bool(np.array_equal(numbers.to_numpy(), np.arange(1, len(numbers) + 1)))
-
-
-def record_of(release: ReleaseFolder, name: str, found: ReadTable) -> NDArray[np.uint32]:
-    """The row of the main table that each row of a linked one belongs to."""
-    position = found.identifiers[release.with_role(name, "link")[0]].to_numpy() - 1
-    if position.min() < 0 or position.max() >= release.dictionary[MAIN]["rows"]:
-        raise errors.linked_without_record(name, release.with_role(name, "link")[0], MAIN, 1)
-    return np.asarray(position, dtype=np.uint32)
 
 
 def tabulate(path: str | Path, by: Sequence[str], table: str | None = None) -> pa.Table:

@@ -42,10 +42,10 @@ from stirred.swap.checking.revealing import Revealing, alone_in_a_margin, reveal
 from stirred.swap.data.counting import count_margins
 from stirred.swap.data.dataset import Dataset, load
 from stirred.swap.data.records import CountedTable, Source, counted_table, number_cell, side_by_side, source_of
+from stirred.swap.data.released_files import read_files
 from stirred.swap.law.moments import expected_absolute_error
 from stirred.swap.plan.fields import SwapPlan
 from stirred.swap.plan.sections import PublishedTable, table_names
-from stirred.swap.verifying import read_files
 from stirred.tables.groups import free_label
 from stirred.tables.writing import write_table
 

@@ -24,7 +24,7 @@ from stirred._compiled import kernel
 from stirred.invariants import Alike, Beliefs, Revealed, TwoMargins, alike, believe, reveal
 from stirred.swap.data.counting import CountedMargin
 from stirred.swap.data.dataset import Dataset
-from stirred.swap.data.records import kinds_of, multiset_class
+from stirred.swap.data.records import classes_of
 from stirred.swap.plan.sections import MAIN
 from stirred.tables import Column
 from stirred.tables.columns import Codes
@@ -162,10 +162,7 @@ def count_uniques(dataset: Dataset, alone: int) -> Uniques:
     """Count unique records; ``alone`` is their number on match and held variables."""
     if not dataset.linked:
         return Uniques(alone, None)
-    parts = dataset.table.pick([*dataset.plan.match, *dataset.held])
-    for entry in dataset.linked:
-        classes = multiset_class(kinds_of(entry, dataset.records))
-        parts.append(anonymous(classes, int(classes.max(initial=0)) + 1))
+    parts = [*dataset.table.pick([*dataset.plan.match, *dataset.held]), *classes_of(dataset)]
     return Uniques(alone, int(np.count_nonzero(group(parts, dataset.records).sizes() == 1)))
 
 
@@ -265,10 +262,7 @@ def _counted(dataset: Dataset) -> tuple[Cells, Cells]:
 def _columns(dataset: Dataset) -> tuple[list[Column], list[Column]]:
     """What the two margins are counted by: the stratum first, linked rows being part of what is held."""
     strata = anonymous(dataset.strata.ids, dataset.strata.count)
-    stays = dataset.table.pick(dataset.held_within)
-    for entry in dataset.linked:
-        classes = multiset_class(kinds_of(entry, dataset.records))
-        stays.append(anonymous(classes, int(classes.max(initial=0)) + 1))
+    stays = [*dataset.table.pick(dataset.held_within), *classes_of(dataset)]
     return [strata, *stays], [strata, *dataset.table.pick(dataset.plan.swap)]
 
 

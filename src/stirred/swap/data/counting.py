@@ -26,12 +26,12 @@ from stirred._threads import thread_pool
 from stirred.invariants import Margin, fingerprint
 from stirred.spec import Specification
 from stirred.swap.data.dataset import Dataset, fine_columns, stratum_columns
-from stirred.swap.data.records import Source, beside_record, kinds_of, multiset_class, source_of, whole_fingerprint
+from stirred.swap.data.records import Source, beside_record, classes_of, kinds_of, source_of, whole_fingerprint
 from stirred.swap.law.theorem import epsilon, epsilon_of_rates
 from stirred.swap.plan.fields import SwapPlan
 from stirred.swap.plan.sections import MAIN, PublishedTable, RateRule
 from stirred.tables import Column, Table
-from stirred.tables.groups import Groups, anonymous, group
+from stirred.tables.groups import Groups, group
 
 _SIDE_BY_SIDE = 1 << 25
 """Records up to which margins are counted at the same time."""
@@ -116,7 +116,7 @@ def count_margins(dataset: Dataset, prints: bool = True) -> Margins:
 
     workers = None if dataset.records <= _SIDE_BY_SIDE else 1  # sorted keys of two margins would fill the memory
     with thread_pool(workers) as pool:  # sorting and hashing do without the interpreter lock
-        whole = pool.submit(_whole, dataset) if prints and dataset.linked else None
+        whole = pool.submit(_fingerprint_of_whole, dataset) if prints and dataset.linked else None
         return Margins(tuple(pool.map(count, declared, tables)), whole.result() if whole else None)
 
 
@@ -135,7 +135,7 @@ def count_margin(margin: Margin, source: Table, match: int, prints: bool = True)
     return CountedMargin(margin.counted_as(len(counted), printed), alone, records, distinct, pairs)
 
 
-def _whole(dataset: Dataset) -> str:
+def _fingerprint_of_whole(dataset: Dataset) -> str:
     fixed = group(dataset.table.pick([*dataset.plan.match, *dataset.held]), dataset.records)
     return whole_fingerprint(fixed, [kinds_of(entry, dataset.records) for entry in dataset.linked])
 
@@ -177,31 +177,27 @@ def _largest(sizes: NDArray[np.int64], among: NDArray[np.bool_]) -> int:
     return int(sizes[among].max(initial=0))
 
 
-LinkedClasses = Callable[[], tuple[Groups, Sequence[NDArray[np.uint32]]]]
-"""Strata, and per linked table a class per record that two records share when their linked rows are alike."""
+LinkedClasses = Callable[[], Sequence[Column]]
+"""Per linked table a class per record that two records share when their linked rows are alike."""
 
 
-def strata_of(held: CountedMargin, swapped: CountedMargin, linked: LinkedClasses | None = None) -> Strata:
+def strata_of(margins: Margins, groups: Callable[[], Groups], linked: LinkedClasses | None) -> Strata:
     """Strata from the margins by match and held, and by match and swap variables.
 
-    ``linked`` adds what the margins do not show: records that differ only in their linked rows. It is called only
-    where it can make a difference.
+    ``linked`` adds what the margins do not show: records that differ only in their linked rows. It is called, as is
+    ``groups`` for the stratum of each record, only where it can make a difference.
     """
-    sizes, held_varies = held.records, held.distinct > 1
+    sizes, held_varies = margins.held.records, margins.held.distinct > 1
     if linked is not None and bool(np.any(~held_varies & (sizes > 1))):
-        strata, classes = linked()
-        for labels in classes:
-            held_varies = held_varies | _varies(strata, labels)
-    return Strata(sizes, held_varies, swapped.distinct > 1)
+        strata = groups()
+        for classes in linked():
+            held_varies = held_varies | _varies(strata, classes)
+    return Strata(sizes, held_varies, margins.swapped.distinct > 1)
 
 
 def strata_of_dataset(dataset: Dataset, margins: Margins) -> Strata:
     """Strata of the data themselves."""
-
-    def classes() -> tuple[Groups, list[NDArray[np.uint32]]]:
-        return dataset.strata, [multiset_class(kinds_of(entry, dataset.records)) for entry in dataset.linked]
-
-    return strata_of(margins.held, margins.swapped, classes if dataset.linked else None)
+    return strata_of(margins, lambda: dataset.strata, _linked_classes(dataset))
 
 
 @kernel
@@ -215,10 +211,10 @@ def _sum_cells(begins, counts, records, distinct, pairs):  # type: ignore[no-unt
         pairs[stratum] += counts[i] * (counts[i] - 1.0)
 
 
-def _varies(strata: Groups, classes: NDArray[np.uint32]) -> NDArray[np.bool_]:
+def _varies(strata: Groups, classes: Column) -> NDArray[np.bool_]:
     first = np.full(strata.count, -1, dtype=np.int64)
     varies = np.zeros(strata.count, dtype=np.bool_)
-    _compare_with_first(strata.ids, classes, first, varies)
+    _compare_with_first(strata.ids, classes.codes, first, varies)
     return varies
 
 
@@ -230,10 +226,6 @@ def _compare_with_first(ids, classes, first, varies):  # type: ignore[no-untyped
             first[stratum] = classes[row]
         elif first[stratum] != np.int64(classes[row]):
             varies[stratum] = True
-
-
-LinkedLabels = Callable[[], Sequence[NDArray[np.uint32]]]
-"""Per linked table, a number per record that two records share when their linked rows are alike."""
 
 
 @withheld
@@ -297,7 +289,7 @@ class RatesByStratum:
 
 
 def record_rates(
-    plan: SwapPlan, held: Sequence[str], source: Source, linked: LinkedLabels | None
+    plan: SwapPlan, held: Sequence[str], source: Source, linked: LinkedClasses | None
 ) -> RecordRates | None:
     """The rates of records by the plan's rules; None for a plan with one rate."""
     if not plan.rates:
@@ -321,7 +313,7 @@ def record_rates(
                 sharing = _sharing(group(table.pick(one.counted), table.rows))
             else:
                 if shared is None:
-                    shared = _sharing(_whole_rate(plan, held, table, linked))
+                    shared = _sharing(_alike_in_all_kept(plan, held, table, linked))
                 sharing = shared
             fits &= sharing <= (one.at_most or 1)
         rule[fits] = number
@@ -336,21 +328,17 @@ def one_rate(plan: SwapPlan) -> Fraction:
 
 def rates_of_dataset(dataset: Dataset) -> RecordRates | None:
     """The rates of the data's records; None for a plan with one rate."""
-
-    return record_rates(dataset.plan, dataset.held, source_of(dataset), _linked_labels(dataset))
+    return record_rates(dataset.plan, dataset.held, source_of(dataset), _linked_classes(dataset))
 
 
 def unique_records(dataset: Dataset) -> NDArray[np.bool_]:
     """Which records no other equals in match and held values, linked rows included."""
-    whole = _whole_rate(dataset.plan, dataset.held, dataset.table, _linked_labels(dataset))
+    whole = _alike_in_all_kept(dataset.plan, dataset.held, dataset.table, _linked_classes(dataset))
     return np.asarray(_sharing(whole) == 1)
 
 
-def _linked_labels(dataset: Dataset) -> LinkedLabels | None:
-    def classes() -> list[NDArray[np.uint32]]:
-        return [multiset_class(kinds_of(entry, dataset.records)) for entry in dataset.linked]
-
-    return classes if dataset.linked else None
+def _linked_classes(dataset: Dataset) -> LinkedClasses | None:
+    return (lambda: classes_of(dataset)) if dataset.linked else None
 
 
 def _with_such_a_row(rule: RateRule, source: Source) -> NDArray[np.bool_]:
@@ -386,12 +374,9 @@ def _where(rule: RateRule, columns: Mapping[str, Column], rows: int) -> NDArray[
     return fits
 
 
-def _whole_rate(plan: SwapPlan, held: Sequence[str], table: Table, linked: LinkedLabels | None) -> Groups:
+def _alike_in_all_kept(plan: SwapPlan, held: Sequence[str], table: Table, linked: LinkedClasses | None) -> Groups:
     """Records that agree in all that a swap keeps."""
-    parts = table.pick([*plan.match, *held])
-    for labels in linked() if linked else ():
-        parts.append(anonymous(labels, int(labels.max(initial=0)) + 1))
-    return group(parts, table.rows)
+    return group([*table.pick([*plan.match, *held]), *(linked() if linked else ())], table.rows)
 
 
 def _sharing(groups: Groups) -> NDArray[np.int64]:

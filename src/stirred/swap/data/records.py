@@ -25,7 +25,7 @@ from stirred.swap.plan.sections import PublishedTable
 from stirred.tables import Column, Table
 from stirred.tables.columns import Codes, chunks
 from stirred.tables.exact_numbers import ExactNumbers, require_numeric, row_numbers
-from stirred.tables.groups import Groups, cells, free_label, group, mixed
+from stirred.tables.groups import Groups, anonymous, cells, free_label, group, mixed
 from stirred.tables.writing import Cell, Chunk
 
 
@@ -52,7 +52,12 @@ def kinds_of(linked: Linked, records: int) -> LinkedKinds:
     return linked_kinds(list(linked.held.columns.values()), linked.record, records)
 
 
-def multiset_class(linked: LinkedKinds) -> NDArray[np.uint32]:
+def classes_of(dataset: Dataset) -> list[Column]:
+    """Per linked table, the class of each record by its linked rows."""
+    return [multiset_class(kinds_of(entry, dataset.records)) for entry in dataset.linked]
+
+
+def multiset_class(linked: LinkedKinds) -> Column:
     """A number per record that two records share exactly when their linked rows are the same multiset.
 
     Sorted kinds are read into a trie whose nodes are the classes; keys are compared in full, so no two different
@@ -63,7 +68,7 @@ def multiset_class(linked: LinkedKinds) -> NDArray[np.uint32]:
     nodes = np.zeros(slots, dtype=np.uint32)
     classes = np.zeros(len(linked.starts) - 1, dtype=np.uint32)
     _trie(linked.kinds, linked.starts, keys, nodes, classes)
-    return classes
+    return anonymous(classes, int(classes.max(initial=0)) + 1)
 
 
 def whole_fingerprint(fixed: Groups, linked: Sequence[LinkedKinds]) -> str:

@@ -35,6 +35,7 @@ from stirred.swap.data.dataset import (
     with_merged,
 )
 from stirred.swap.data.records import beside_record, linked_kinds, multiset_class
+from stirred.swap.data.released_files import read_files, record_of
 from stirred.swap.estimating.cell_estimates import CellEstimates, cell_estimates, key_parts
 from stirred.swap.estimating.released_cells import Shape, Tally
 from stirred.swap.estimating.simulated_estimates import DRAWS, ReleasedRecords
@@ -42,7 +43,6 @@ from stirred.swap.law import stratum_laws
 from stirred.swap.law.moments import LawConstants
 from stirred.swap.plan.fields import SwapPlan
 from stirred.swap.plan.sections import MAIN
-from stirred.swap.verifying import read_files, record_of
 from stirred.tables import Column, Table
 from stirred.tables.groups import Groups, anonymous, cells, group
 
@@ -481,8 +481,7 @@ def _profiles(label: Integers, record: NDArray[np.uint32], records: int) -> tupl
     groups = anonymous(label[chosen].astype(np.uint32), int(label.max(initial=0)) + 1)
     used = np.unique(label[chosen])
     linked = linked_kinds([groups], record[chosen], records)
-    nodes = multiset_class(linked)
-    kinds = group([anonymous(nodes, int(nodes.max(initial=0)) + 1)], records)
+    kinds = group([multiset_class(linked)], records)
     one = kinds.members()
     many = linked.starts[one + 1] - linked.starts[one]
     first = np.repeat(linked.starts[one], many)

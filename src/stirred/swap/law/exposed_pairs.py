@@ -34,9 +34,9 @@ from stirred.loss import (
 )
 from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.semantics.swap_exposure import NORMAL, TWO_RECORDS, ExactLoss, SwapExposure, SwapPair
-from stirred.swap.data.counting import RatesByStratum, one_rate, record_rates
-from stirred.swap.data.dataset import held_columns, strata_groups, stratum_columns, with_merged
-from stirred.swap.data.records import LinkedSource, Source, linked_kinds, multiset_class
+from stirred.swap.data.counting import RatesByStratum, one_rate
+from stirred.swap.data.dataset import stratum_columns
+from stirred.swap.data.released_files import read_files
 from stirred.swap.law.moments import constants_of
 from stirred.swap.law.stratum_laws import affordable, stratum_law
 from stirred.swap.plan.fields import SwapPlan
@@ -170,14 +170,9 @@ class ReleasedPairs:
 
     def __init__(self, release: ReleaseFolder) -> None:
         self.plan = SwapPlan.from_published(release.certificate["plan"])
-        self.hold = held_columns(self.plan, MAIN, list(release.columns(MAIN)))
-        wanted = [name for name in release.columns(MAIN) if name != self.plan.id]
-        self.main = release.read(MAIN, wanted).table
-        self.table = with_merged(self.plan, self.main)
-        rows = {entry.name: _linked_rows(release, entry.name, self.main.rows) for entry in self.plan.linked}
-        self._linked = [_linked_classes(one, self.main.rows) for one in rows.values()]
-        self._source = Source(self.main, rows if self.plan.rates else {})
-        self._strata = strata_groups(self.plan, self.table)
+        self._files = read_files(release, self.plan)
+        self.hold, self.main, self.table = self._files.held[MAIN], self._files.main, self._files.counted
+        self._strata = self._files.groups
         self._swapped = group(self.table.pick([*stratum_columns(self.plan), *self.plan.swap]), self.main.rows)
 
     def __repr__(self) -> str:
@@ -186,8 +181,7 @@ class ReleasedPairs:
     @cached_property
     def cells(self) -> Cells:
         """The cells of the strata that a swap can change."""
-        parts: list[Column] = self.main.pick([*self.plan.match, *self.hold])
-        parts += [anonymous(labels, int(labels.max(initial=0)) + 1) for labels in self._linked]
+        parts = [*self.main.pick([*self.plan.match, *self.hold]), *self._files.classes]
         return self._cells(group(parts, self.main.rows))
 
     def _cells(self, held: Groups) -> Cells:
@@ -210,9 +204,7 @@ class ReleasedPairs:
     @cached_property
     def rates(self) -> RatesByStratum | None:
         """How many records of each stratum have which rate; None where all have one."""
-        linked = (lambda: self._linked) if self._linked else None
-        found = record_rates(self.plan, self.hold, self._source, linked)
-        return found.by_stratum(self._strata) if found else None
+        return self._files.rates()
 
     @cached_property
     def worst(self) -> PowerCurve | None:
@@ -449,23 +441,6 @@ def _by_rate(rates: Sequence[Fraction], counts: Sequence[int]) -> dict[Fraction,
     for rate, many in zip(rates, counts, strict=True):
         found[rate] = found.get(rate, 0) + many
     return found
-
-
-def _linked_rows(release: ReleaseFolder, name: str, records: int) -> LinkedSource:
-    """The held columns of a linked table, and the record of each of its rows."""
-    link = release.with_role(name, "link")[0]
-    held = release.with_role(name, "hold")
-    found = release.read(name, [*held, link])
-    position = found.identifiers[link].to_numpy() - 1
-    if position.min() < 0 or position.max() >= records:
-        raise errors.linked_without_record(name, link, MAIN, 1)
-    rows = Table(name, found.table.rows, {one: found.table[one] for one in held})
-    return LinkedSource(rows, position.astype(np.uint32), {})
-
-
-def _linked_classes(rows: LinkedSource, records: int) -> NDArray[np.uint32]:
-    """A number per record that two records share when their linked rows are alike."""
-    return multiset_class(linked_kinds(list(rows.held.columns.values()), rows.record, records))
 
 
 def _value(table: Table, name: str, row: int) -> str:
