@@ -143,7 +143,6 @@ def assembled(n, moved, both, exchanged, chained):
     shrinkage = 1 - moved * n / (n - 1)
     return {
         "moved": moved,
-        "both_moved": both,
         "exchanged": exchanged,
         "shrinkage": shrinkage,
         "a1": fixed - 2 * one_share + apart - shrinkage**2,

@@ -34,7 +34,7 @@ from stirred.swap.data.counting import RecordRates, one_rate
 from stirred.swap.data.dataset import Dataset, stratum_columns
 from stirred.swap.data.records import Source, source_of
 from stirred.swap.law.moments import (
-    ConstantsTable,
+    LawConstants,
     cell_moments,
     expected_absolute_error,
     log_chance_of_empty,
@@ -102,7 +102,7 @@ class CellsBefore:
 
 
 def after_round(
-    constants: ConstantsTable,
+    constants: LawConstants,
     size: NDArray[np.integer],
     held_total: NDArray[np.integer],
     swapped_total: NDArray[np.integer],

@@ -35,7 +35,7 @@ from stirred.swap.data.counting import (
 )
 from stirred.swap.data.dataset import Dataset
 from stirred.swap.data.records import source_of
-from stirred.swap.law.moments import moved_probabilities, received_probabilities, stratum_constants
+from stirred.swap.law.moments import moved_by_size, moved_probabilities, received_probabilities
 from stirred.swap.law.permutation import LaterRounds
 from stirred.swap.law.theorem import epsilon
 from stirred.swap.plan.fields import SwapPlan
@@ -105,8 +105,7 @@ def movement_of(
     sizes = strata.sizes
     size = sizes.astype(np.float64)
     if isinstance(rate, Fraction):
-        constants = stratum_constants(sizes, rate)
-        moved = smallest = largest = constants.moved[constants.rows(sizes)]
+        moved = smallest = largest = moved_by_size(sizes, rate)
     else:
         each = moved_probabilities(rate)
         moved = (each * rate.counts).sum(axis=1) / size
@@ -287,8 +286,7 @@ def stay_probabilities(
             return None
         stays = 1 - changed[places.ids, rates.rule]
     else:
-        constants = stratum_constants(strata.sizes, one_rate(plan))
-        moved = constants.moved[constants.rows(strata.sizes)]
+        moved = moved_by_size(strata.sizes, one_rate(plan))
         if later is not None:  # its cells are the places, in the same order
             kept = (1 - moved * size / np.maximum(size - 1, 1))[later.stratum]
             stays = (kept * later.unchanged() + (1 - kept) * later.counts / size[later.stratum])[places.ids]
@@ -373,7 +371,7 @@ def rule_effects(dataset: Dataset, strata: Strata, rates: RecordRates, by_stratu
         for k, rule in enumerate(dataset.plan.rates)
     )
     last, source = rates.rates[-1], source_of(dataset)
-    at_last = _moved_at(last, strata.sizes)
+    at_last = moved_by_size(strata.sizes, last)
     return RuleEffects(
         rules,
         int(uniques.sum()),
@@ -384,11 +382,6 @@ def rule_effects(dataset: Dataset, strata: Strata, rates: RecordRates, by_stratu
         epsilon(strata.largest_changeable, last),
         tuple(dict.fromkeys(one for rule in dataset.plan.rates for one in values_nobody_has(rule, source))),
     )
-
-
-def _moved_at(rate: Fraction, sizes: NDArray[np.int64]) -> NDArray[np.float64]:
-    constants = stratum_constants(sizes, rate)
-    return constants.moved[constants.rows(sizes)]
 
 
 def _changed(dataset: Dataset, strata: Strata, rates: RecordRates) -> NDArray[np.float64] | None:

@@ -33,7 +33,7 @@ from stirred.errors import listed
 from stirred.swap.checking.agreeing_columns import Agreeing, Rows, search
 from stirred.swap.checking.undoing import LEAST_EXCESS, SURE, Swapped, Undone, gathered
 from stirred.swap.data.counting import RecordRates
-from stirred.swap.law.moments import moved_probabilities, stratum_constants
+from stirred.swap.law.moments import moved_by_size, moved_probabilities
 from stirred.swap.plan.fields import SwapPlan
 from stirred.swap.plan.sections import MAIN
 
@@ -181,9 +181,7 @@ def _laws(given: Swapped, target: NDArray[np.uint32]) -> tuple[NDArray[np.float6
         moves = moved_probabilities(by_stratum)[strata.ids, given.rates.rule]
         weight = np.array([float(one) for one in given.rates.rates])[given.rates.rule]
     else:
-        sizes = strata.sizes()
-        constants = stratum_constants(sizes, given.rates)
-        moves, weight = constants.moved[constants.rows(sizes)][strata.ids], np.ones(len(target))
+        moves, weight = moved_by_size(strata.sizes(), given.rates)[strata.ids], np.ones(len(target))
     for later in given.plan.rounds:
         moves = 1 - (1 - moves) * (1 - float(later.rate))
     keys = strata.ids.astype(np.uint64) << np.uint64(32) | target

@@ -386,7 +386,7 @@ class CellEstimates:
             StratumCells(*(getattr(self.cells, one.name)[which] for one in fields(StratumCells))),
             self.answer[which],
             self.answers,
-            LawConstants(*(getattr(self.law, one.name)[which] for one in fields(LawConstants))),
+            self.law.among(which),
             self.mixed[which],
             self.mixed_values[which],
             self.mixed_variances[which],
@@ -418,7 +418,7 @@ def cell_estimates(tally: Tally) -> CellEstimates:
     keys = (tally.area[cells.stratum] * shape.held + cells.held) * shape.swapped + cells.swapped
     answers, answer = np.unique(keys, return_inverse=True)
     mixed, values, variances, width, left = _mixed_cells(tally, cells)
-    law = LawConstants(*(getattr(tally.law, one.name)[cells.stratum] for one in fields(LawConstants)))
+    law = tally.law.among(cells.stratum)
     law = replace(law, shrinkage=np.where(mixed, left, law.shrinkage))
     return CellEstimates(cells, answer.reshape(-1), answers, law, mixed, values, variances, width)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -265,8 +265,7 @@ def _strata(
         kept &= np.array([text in values for text in texts], dtype=np.bool_)[main[name].codes]
     _require(bool(kept.any()), "The condition", "leaves no records", "Choose values that occur together.")
     which, ids = np.unique(strata.ids[kept], return_inverse=True)
-    some = LawConstants(*(getattr(law, one.name)[which] for one in fields(LawConstants)))
-    return kept, Groups(ids.reshape(-1).astype(np.uint32), len(which)), some
+    return kept, Groups(ids.reshape(-1).astype(np.uint32), len(which)), law.among(which)
 
 
 def _kept(column: Column, kept: NDArray[np.bool_] | None) -> Column:

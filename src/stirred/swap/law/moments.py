@@ -85,8 +85,6 @@ class StratumConstants:
     size: int
     moved: float
     """q = P(sigma(i) != i)"""
-    both_moved: float
-    """S2 = P(i and j both moved)"""
     exchanged: float
     """T = P(sigma(i) = j and sigma(j) = i)"""
     shrinkage: float
@@ -101,15 +99,17 @@ class StratumConstants:
     """weight of [uvu'v']"""
 
 
+WEAKEST = 0.1
+"""An association that shrinks to less than this part of itself is not undone: its error would be ten times as large."""
+
+
 @withheld
 @dataclass(frozen=True, eq=False, repr=False)
-class ConstantsTable:
-    """``StratumConstants`` for many sizes at one rate, an array for each; sizes increasing and distinct."""
+class LawConstants:
+    """``StratumConstants`` of many strata, or of many distinct sizes: an array for each."""
 
-    rate: Fraction
     size: Integers
     moved: Floats
-    both_moved: Floats
     exchanged: Floats
     shrinkage: Floats
     a1: Floats
@@ -117,16 +117,41 @@ class ConstantsTable:
     a3: Floats
     a4: Floats
 
+    @classmethod
+    def of(cls, size: Integers, rate: Fraction) -> LawConstants:
+        """Of strata whose records all have one rate."""
+        constants = stratum_constants(size, rate)
+        return constants.among(constants.rows(size))
+
+    @classmethod
+    def by_rate(cls, size: Integers, among: dict[Fraction, NDArray[np.bool_]]) -> LawConstants:
+        """Of strata that each have one rate; ``among`` tells which have which. All constants of others are 0."""
+        found = np.zeros((len(fields(cls)) - 1, len(size)))
+        for rate, here in among.items():
+            if here.any():
+                own = cls.of(size[here], rate)
+                found[:, here] = [getattr(own, one.name) for one in fields(cls)[1:]]
+        return cls(size, *found)
+
+    def among(self, which: NDArray[np.integer]) -> LawConstants:
+        """Those of some entries, in this order."""
+        return LawConstants(*(getattr(self, one.name)[which] for one in fields(self)))
+
     def rows(self, size: ArrayLike) -> NDArray[np.intp]:
-        """Where each of these stratum sizes stands in the table."""
+        """Where each of these stratum sizes stands among sizes that are increasing and distinct."""
         wanted = np.asarray(size, dtype=np.int64)
         found = np.minimum(np.searchsorted(self.size, wanted), len(self.size) - 1)
         if wanted.size and (len(self.size) == 0 or np.any(self.size[found] != wanted)):
             raise ValueError("a stratum has a size for which no constants were computed")
         return found
 
+    @property
+    def invertible(self) -> NDArray[np.bool_]:
+        """Whether an association of held with swap values can be undone."""
+        return np.abs(self.shrinkage) > WEAKEST + 1e-9
 
-def stratum_constants(sizes: ArrayLike, rate: Fraction) -> ConstantsTable:
+
+def stratum_constants(sizes: ArrayLike, rate: Fraction) -> LawConstants:
     """The constants for every distinct size among ``sizes``, in one sweep.
 
     The cost is some thirty vector operations whatever the sizes, so a million strata take as long as their
@@ -168,11 +193,9 @@ def stratum_constants(sizes: ArrayLike, rate: Fraction) -> ConstantsTable:
     def where_touched(constant: Floats, otherwise: float = 0.0) -> Floats:
         return np.where(touched, constant, otherwise)
 
-    return ConstantsTable(
-        rate=rate,
+    return LawConstants(
         size=size,
         moved=where_touched(q),
-        both_moved=where_touched(both),
         exchanged=where_touched(exchanged),
         shrinkage=where_touched(1 - q * n / (n - 1), otherwise=1.0),
         a1=where_touched(a1),
@@ -180,6 +203,12 @@ def stratum_constants(sizes: ArrayLike, rate: Fraction) -> ConstantsTable:
         a3=where_touched(a3),
         a4=where_touched(a4),
     )
+
+
+def moved_by_size(sizes: Integers, rate: Fraction) -> Floats:
+    """q of a record in each of these strata, whose records all have one rate."""
+    constants = stratum_constants(sizes, rate)
+    return constants.moved[constants.rows(sizes)]
 
 
 @lru_cache(maxsize=65_536)
@@ -196,7 +225,7 @@ def constants_of(size: int, rate: Fraction) -> StratumConstants:
 
 
 def cell_moments(
-    constants: ConstantsTable,
+    constants: LawConstants,
     size: ArrayLike,
     held_total: ArrayLike,
     swapped_total: ArrayLike,
@@ -234,7 +263,7 @@ def cell_moments(
 
 
 def score_covariance(
-    constants: ConstantsTable,
+    constants: LawConstants,
     size: ArrayLike,
     *,
     uvuv: ArrayLike,
@@ -320,49 +349,8 @@ def _mean_exchanges(rate: Fraction, n: Floats) -> Floats:
     return total
 
 
-WEAKEST = 0.1
-"""An association that shrinks to less than this part of itself is not undone: its error would be ten times as large."""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class LawConstants:
-    """For each stratum its size and the constants of :class:`stirred.swap.law.moments.StratumConstants`."""
-
-    size: NDArray[np.int64]
-    shrinkage: Floats
-    a1: Floats
-    a2: Floats
-    a3: Floats
-    a4: Floats
-
-    def __repr__(self) -> str:
-        return f"<LawConstants: {len(self.size):,} strata>"
-
-    @classmethod
-    def of(cls, size: NDArray[np.int64], rate: Fraction) -> LawConstants:
-        """Where all records have one rate."""
-        constants = stratum_constants(size, rate)
-        rows = constants.rows(size)
-        return cls(size, *(getattr(constants, one.name)[rows] for one in fields(cls)[1:]))
-
-    @classmethod
-    def by_rate(cls, size: NDArray[np.int64], among: dict[Fraction, NDArray[np.bool_]]) -> LawConstants:
-        """Where all records of a stratum have one rate; ``among`` tells which strata have which."""
-        found = np.zeros((len(fields(cls)) - 1, len(size)))
-        for rate, here in among.items():
-            if here.any():
-                own = cls.of(size[here], rate)
-                found[:, here] = [getattr(own, one.name) for one in fields(cls)[1:]]
-        return cls(size, *found)
-
-    @property
-    def invertible(self) -> NDArray[np.bool_]:
-        """Whether an association of held with swap values can be undone."""
-        return np.abs(self.shrinkage) > WEAKEST + 1e-9
-
-
 def log_chance_of_empty(
-    constants: ConstantsTable,
+    constants: LawConstants,
     size: ArrayLike,
     held_total: ArrayLike,
     swapped_total: ArrayLike,
@@ -370,8 +358,6 @@ def log_chance_of_empty(
 ) -> Floats:
     """The logarithm of the probability that cells of strata are empty after a swap, moves taken for independent.
 
-    >>> from fractions import Fraction
-    >>> from stirred.swap.law.moments import stratum_constants
     >>> table = stratum_constants([100], Fraction("0.05"))
     >>> np.exp(log_chance_of_empty(table, 100, [1, 30], [20, 20], [1, 0])).round(6)
     array([0.041444, 0.731054])

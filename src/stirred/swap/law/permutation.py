@@ -47,7 +47,7 @@ from stirred.noise import (
 )
 from stirred.swap.data.counting import RecordRates
 from stirred.swap.data.dataset import Linked, stratum_columns
-from stirred.swap.law.moments import stratum_constants
+from stirred.swap.law.moments import LawConstants, moved_by_size
 from stirred.swap.plan.fields import SwapPlan
 from stirred.tables import Column, Table
 from stirred.tables.columns import chunks, is_categorical
@@ -216,8 +216,7 @@ class LaterRounds:
         """For a record of each cell, the probability that no later round moves it."""
         left = np.ones(len(self.counts))
         for rate, sizes in zip(self.rates, self.sizes, strict=True):
-            constants = stratum_constants(sizes, rate)
-            left *= 1 - constants.moved[constants.rows(sizes)]
+            left *= 1 - moved_by_size(sizes, rate)
         return left
 
     def unchanged(self) -> NDArray[np.float64]:
@@ -230,8 +229,7 @@ class LaterRounds:
         """
         same = np.ones(len(self.counts))
         for rate, sizes in zip(reversed(self.rates), reversed(self.sizes), strict=True):
-            constants = stratum_constants(sizes, rate)
-            kept = constants.shrinkage[constants.rows(sizes)]
+            kept = LawConstants.of(sizes, rate).shrinkage
             same = kept * same + (1 - kept) * self.counts / sizes
         return same
 
