@@ -41,7 +41,7 @@ def questions(found):
 def test_every_sentence_has_a_source_and_one_with_numbers_a_formula():
     numbers = {"lowest", "factor", "priors", "lower", "upper", "levels", "powers", "radius", "power"}
     for template in TEMPLATES.values():
-        assert template.section == "limits" and template.source
+        assert template.id.startswith("limits.") and template.source
         places = set(re.findall(r"{(\w+)}", template.words))
         assert bool(places & numbers) <= bool(template.formula)
 

@@ -1,10 +1,9 @@
-"""What ``stirred limits`` was asked as pictures; Figures 5.1 to 5.4, as published or at any epsilon.
+"""Pictures of what ``stirred limits`` was asked, Figures 5.1 to 5.4 as published or at any epsilon, and of estimates.
 
 Keep in mind: nothing is computed here. Bounds are those of :mod:`stirred.limits.bounds` at the distances, false-alarm
 probabilities and priors that were asked about, which are marked; curves of the figures are those of
-:mod:`stirred.limits.figures`.
-
-Estimates as a picture: each with its interval, beside what the released rows give without correction.
+:mod:`stirred.limits.figures`. Estimates are drawn each with its interval, beside what the released rows give without
+correction.
 """
 
 from __future__ import annotations

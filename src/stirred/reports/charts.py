@@ -1,11 +1,8 @@
-"""Draw panels of dots: columns of small charts, each with an axis of its own, and a list of texts below.
+"""Pictures as charts of Altair, in a style: lines with marked points, bars, intervals, panels of dots.
 
-All row labels are given the same room, so that panels of a column stand exactly below one another. In a paper there
-are three columns, so that they fit on a page.
-
-Pictures as charts of Altair, in a style: lines with marked points, bars, intervals, panels of dots.
-
-Lines differ by dashes as well as by colour, bars by group, and every bar carries its number.
+Lines differ by dashes as well as by colour, bars by group, and every bar carries its number. Panels are columns of
+small charts, each with an axis of its own, and a list of texts below. All row labels are given the same room, so that
+panels of a column stand exactly below one another. In a paper there are three columns, so that they fit on a page.
 
 Keep in mind: nothing is computed here. What is drawn are the numbers of the picture.
 """

@@ -1,11 +1,10 @@
-"""Sizes, colours and dashes of pictures: one style for screens, one for each column width of papers.
+"""Sizes, colours and dashes of pictures: one style for screens, one for each column width of papers; and captions.
 
 Colours are those of Okabe and Ito (2008). In papers lines are told apart by their dashes and bars by how dark they are,
-so that they can be printed in black and white.
+so that they can be printed in black and white. Captions stand here, apart from the drawing, so that a page without
+drawings does not load what draws.
 
 Keep in mind: lengths of a paper style are points, 72 to the inch, which is what a PDF counts in.
-
-The texts below a picture; apart from the drawing, so that a page without drawings does not load what draws.
 """
 
 from __future__ import annotations

@@ -1,18 +1,13 @@
 """Draw and save pictures: one style for all, legible in print and without colour, no network needed.
 
 Lines differ by dashes as well as by colour, colours are those of Okabe and Ito (2008), and each file contains title and
-caption, so that it can be understood alone.
+caption, so that it can be understood alone. Pictures for papers have no title: they are PDF and SVG, as wide as one
+column or two, text 8 to 9 points, fonts embedded. The title, the guarantee and everything else that is said about a
+picture stand in ``NAME-caption.txt``, to be pasted below it; it is written with every picture, so that no number goes
+to print without its guarantee.
 
 Keep in mind: nothing is computed here. What is drawn are the numbers of the picture, and a file is
 never replaced unless told to.
-
-Pictures for papers: no title, PDF and SVG, as wide as one column or two, and the caption in a text file beside them.
-
-Text is 8 to 9 points, fonts are embedded in the PDF, lines differ by their dashes and bars by how dark they are. The
-title, the guarantee and everything else that is said about a picture stand in ``NAME-caption.txt``, to be pasted below
-it.
-
-Keep in mind: the caption is written with every picture, so that no number goes to print without its guarantee.
 """
 
 from __future__ import annotations

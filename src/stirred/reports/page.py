@@ -1,14 +1,12 @@
-"""The parts of a report about one guarantee, in their order.
+"""Write the report of one or several guarantees as one HTML page that needs no other file, no network and no script.
 
-What was released and how; the five blocks as questions; what is kept exactly; what the guarantee means, with pictures;
-what it does not mean; what analysts need; five safes; the registry's record. Keep in mind: every number comes from the
-explanation, the specification or the public documents of the release. Nothing confidential is read.
+First the summary, and for several guarantees whether they can be ranked and both tables of the comparison. Then for
+each: what was released and how; the five blocks as questions; what is kept exactly; what the guarantee means, with
+pictures; what it does not mean; what analysts need; five safes; the registry's record. Last glossary, sources and the
+versions of the programs.
 
-Write the report of one or several guarantees as one HTML page that needs no other file, no network and no script.
-
-First the summary, and for several guarantees whether they can be ranked and both tables of the comparison; then the
-parts of :mod:`stirred.reports.page` for each; then glossary, sources and the versions of the programs. Keep in
-mind: the page holds no seed and nothing confidential, and every text of others is escaped (``elements.py``).
+Keep in mind: every number comes from the explanation, the specification or the public documents of the release. The
+page holds no seed and nothing confidential, and every text of others is escaped (``page_elements.py``).
 """
 
 from __future__ import annotations

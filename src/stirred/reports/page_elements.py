@@ -1,16 +1,14 @@
-"""Elements of a report as HTML: headings, lists, tables, folded parts. Every text is escaped here, and nowhere else.
+"""Elements of a report as HTML: headings, lists, tables, folded parts, technical words, figures.
 
-Keep in mind: a :class:`Markup` is HTML already; everything else is text, whoever wrote it, and is escaped. So no name
-of a stranger's folder can become an element.
+Every text is escaped here, and nowhere else: a :class:`Markup` is HTML already; everything else is text, whoever wrote
+it. So no name of a stranger's folder can become an element.
 
-Technical words of a report: each is a link to what it means, where it first occurs in a part of the page.
+A technical word is a link to what it means, where it first occurs in a part of the page. Words and meanings are data
+(``glossary.toml``); only words that the page uses are explained.
 
-The words and their meanings are data (``glossary.toml``). Keep in mind: only words that the page uses are explained.
-
-Pictures of a report as SVG inside the page, with a title and a description that can be read aloud.
-
-Keep in mind: the drawing is one image to who cannot see it (``role="img"``), so all parts of it lose roles and labels
-of their own; ids are made unique, and nothing in it refers to another file.
+A picture is SVG inside the page, with a title and a description that can be read aloud. It is one image to who cannot
+see it (``role="img"``), so all parts of it lose roles and labels of their own; ids are made unique, and nothing in it
+refers to another file.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""The section about the context of a release in its explanation: as text, as JSON and as HTML.
+"""What a report is about: a release, a plan, a known deployment, or a guarantee by itself, with its explanation.
 
-It shows what the plan of the release answers about the five safes and contextual integrity, and which of them the
-guarantee speaks about. A release whose plan answers nothing has no such section.
-
-What a report is about: a release, a plan, a known deployment, or a guarantee by itself, with its explanation.
+A release also has the section about its context: what its plan answers about the five safes and contextual integrity,
+and which of them the guarantee speaks about.
 
 Keep in mind: a plan's data are never read here. A folder is taken as it is, and the report says so.
 """
@@ -13,7 +11,6 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +20,6 @@ from stirred._display import brief
 from stirred.mechanisms import CERTIFICATE, as_received, mechanism_of_plan, named, open_release
 from stirred.semantics import Explanation, explain
 from stirred.spec import Specification
-from stirred.spec.html import table
 from stirred.spec.loading import load
 
 if TYPE_CHECKING:
@@ -84,24 +80,6 @@ def as_fields(context: Context | None) -> dict[str, Any]:
             ],
         }
     }
-
-
-def as_html(context: Context | None) -> str:
-    """The section as HTML, to be placed below an explanation; empty without answers."""
-    if context is None:
-        return ""
-    from stirred.releases.context import HEADING, INTRODUCTION, OUTSIDE, PARAMETERS, SAFES, SILENCE, SOURCE
-
-    safes = [((safe.name, context.shown(safe.name), safe.verdict), False) for safe in SAFES]
-    parameters = [((one.title, context.shown(one.name), one.meaning), False) for one in PARAMETERS]
-    remarks = "".join(f"<p>{escape(words)}</p>" for words in (SILENCE, OUTSIDE, SOURCE))
-    return (
-        f"<h3>{escape(HEADING)}</h3><p>{escape(INTRODUCTION)}</p>"
-        f"<p>{escape(f'Flow of information: {context.flow_words()}')}</p>"
-        + table(("of the five safes", "answer", "the guarantee"), safes)
-        + table(("of contextual integrity", "answer", "among the five safes"), parameters)
-        + remarks
-    )
 
 
 MOST_ROWS = 1_000_000

@@ -67,10 +67,9 @@ class Template:
     of_distributions: str | None = None
     """The words where distributions are compared, if they are others; empty where the sentence is then not said."""
 
-    @property
-    def section(self) -> str:
-        """The section of the sentence: the part of its id before the dot."""
-        return self.id.partition(".")[0]
+    def said(self, facts: Mapping[str, Fact]) -> Statement:
+        """The sentence with its facts."""
+        return Statement(self.id, self.words.format(**_texts(facts)), self.source, self.formula, self.guidance, facts)
 
 
 @brief
@@ -125,9 +124,7 @@ def say(name: str, /, **facts: Fact) -> Statement:
     >>> say("tests.ideal").words
     'Power equal to the false-alarm probability is the ideal: the test does no better than a blind guess.'
     """
-    template = templates()[name]
-    words = template.words.format(**_texts(facts))
-    return Statement(name, words, template.source, template.formula, template.guidance, facts)
+    return templates()[name].said(facts)
 
 
 def of_distributions(statement: Statement) -> Statement | None:
@@ -154,9 +151,9 @@ def _field(fact: Fact) -> Any:
 
 
 @cache
-def templates() -> Mapping[str, Template]:
-    """Every sentence by its id, from the data file beside this module."""
-    fields = tomllib.loads((files("stirred.semantics.sentences") / "sentences.toml").read_text(encoding="utf-8"))
+def templates(package: str = "stirred.semantics.sentences", name: str = "sentences.toml") -> Mapping[str, Template]:
+    """Every sentence of a data file by its id."""
+    fields = tomllib.loads((files(package) / name).read_text(encoding="utf-8"))
     assert fields["stirred_sentences"] == VERSION
     read = [Template(**{**one, "guidance": tuple(one.get("guidance", ()))}) for one in fields["sentence"]]
     return {one.id: one for one in read}
