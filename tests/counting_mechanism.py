@@ -30,13 +30,8 @@ from stirred.releases.folder.documents import (
     titled,
     write_documents,
 )
-from stirred.releases.folder.release_folder import (
-    Expected,
-    ReleaseFolder,
-    contents_verdicts,
-    shape_verdicts,
-    tabulate_rows,
-)
+from stirred.releases.folder.release_folder import ReleaseFolder, tabulate_rows
+from stirred.releases.folder.verifying import Expected, contents_verdicts, shape_verdicts
 from stirred.releases.mechanism import Data, Mechanism, Option, Release, Verb
 from stirred.releases.plans import InputSection, Plan
 from stirred.releases.verdicts import Verdict

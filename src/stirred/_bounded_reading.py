@@ -8,6 +8,7 @@ docs/bounds.md lists all bounds, also those that other modules check.
 
 from __future__ import annotations
 
+import datetime
 import errno
 import json
 import os
@@ -30,6 +31,9 @@ MOST_DIGITS = 1_000
 
 MOST_NAME = 1_000
 """How long the name of a file may be, and a word of TOML that is not in quotes."""
+
+DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+"""How a day is written."""
 
 _OF_MACHINE = frozenset(
     {errno.EACCES, errno.EPERM, errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.ESTALE, errno.ETIMEDOUT}
@@ -264,6 +268,14 @@ def where_controls(value: Any, place: str = "") -> str | None:
         return None
     found = (where_controls(inner, f"{place}.{name}" if place else name) for name, inner in inside)
     return next((one for one in found if one is not None), None)
+
+
+def is_day(text: object) -> bool:
+    """Whether something is the text of a day, such as ``2030-04-01``."""
+    try:
+        return isinstance(text, str) and bool(re.fullmatch(DAY, text)) and bool(datetime.date.fromisoformat(text))
+    except ValueError:
+        return False
 
 
 def plain(text: object, most: int = 300) -> str:

@@ -277,8 +277,8 @@ def verify(
     Everything was compared, and nothing contradicts. That data are right or a draw random, no folder shows.
     """
     from stirred.releases.folder.manifest import signature_verdicts
-    from stirred.releases.folder.release_folder import failed, says_nothing, verify_with
-    from stirred.releases.ledger.released_folders import withdrawal_verdicts
+    from stirred.releases.folder.verifying import failed, says_nothing, verify_with
+    from stirred.releases.ledger.withdrawals import withdrawal_verdicts
     from stirred.releases.verdicts import Verdicts
     from stirred.reports.folder_report import report_verdicts
 

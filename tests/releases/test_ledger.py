@@ -16,9 +16,9 @@ from ledger_tools import DOMAIN, ZCDP, refused
 from postgresql_server import new_address
 from stirred.errors import StirredError
 from stirred.releases.folder.atomic import appearing
-from stirred.releases.folder.manifest import write_manifest
+from stirred.releases.folder.manifest import manifest_of, write_manifest
 from stirred.releases.ledger import rows
-from stirred.releases.ledger.ledger import Ledger, manifest_of
+from stirred.releases.ledger.ledger import Ledger
 from stirred.spec import Invariant, flavors
 
 PURE = flavors.pure("person", domain=DOMAIN)

@@ -20,7 +20,8 @@ import pytest
 sys.path.append(str(Path(__file__).parents[1]))  # run as a program, it has no other way to find it
 from postgresql_server import new_address
 from stirred.releases.folder.atomic import leftovers
-from stirred.releases.ledger.ledger import Ledger, manifest_of
+from stirred.releases.folder.manifest import manifest_of
+from stirred.releases.ledger.ledger import Ledger
 from stirred.spec import Domain, flavors
 
 ZCDP = flavors.zcdp("person", domain=Domain("health survey", record="person", free=True))

@@ -12,7 +12,8 @@ from ledger_tools import refused
 
 import stirred
 from stirred import errors
-from stirred.releases.ledger.ledger import Ledger, together
+from stirred.releases.ledger.ledger import Ledger
+from stirred.releases.ledger.totals import together
 
 ROWS = pl.DataFrame(
     {

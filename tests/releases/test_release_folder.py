@@ -404,7 +404,7 @@ OF_THE_FOLDER = [ValueError("a cell"), KeyError("a cell"), ZeroDivisionError("a 
 
 
 @pytest.mark.parametrize("problem", OF_THE_MACHINE, ids=lambda one: type(one).__name__)
-@pytest.mark.parametrize("where", ["swap.verifying.read_files", "releases.release_folder.ReleaseFolder.open"])
+@pytest.mark.parametrize("where", ["swap.verifying.read_files", "releases.folder.release_folder.ReleaseFolder.open"])
 def test_what_the_machine_or_the_program_does_not_manage_is_not_said_to_be_contradicted(
     folder, problem, where, monkeypatch, command
 ):
@@ -437,7 +437,9 @@ def test_a_document_that_may_not_be_read_here_is_not_said_to_be_missing_or_forge
     assert ended.code == 5 and "the operating system refused: Permission denied" in ended.out
 
 
-@pytest.mark.parametrize("where", ["releases.manifest.digest_of", "tables.arrow_files.pa.dataset.dataset"])
+@pytest.mark.parametrize(
+    "where", ["releases.folder.manifest.digest_of", "tables.reading.typed_files.pa.dataset.dataset"]
+)
 def test_a_disk_that_fails_is_no_forgery(folder, where, monkeypatch):
     def fails(*arguments, **named):
         raise OSError(errno.EIO, "Input/output error")

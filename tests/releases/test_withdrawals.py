@@ -19,12 +19,11 @@ import stirred
 from postgresql_server import grant, new_address, schema_of, server
 from stirred import errors
 from stirred.errors import LedgerError, OutputError
-from stirred.releases.folder.manifest import WITHDRAWN, sign
-from stirred.releases.ledger import ledger as ledgers
+from stirred.releases.folder.manifest import WITHDRAWN, manifest_of, sign
 from stirred.releases.ledger import rows as ledger_rows
-from stirred.releases.ledger import sqlite_file
-from stirred.releases.ledger.ledger import Ledger, manifest_of
-from stirred.releases.ledger.released_folders import Notice, list_text, place_notice
+from stirred.releases.ledger import sqlite_file, withdrawals
+from stirred.releases.ledger.ledger import Ledger
+from stirred.releases.ledger.withdrawals import Notice, list_text, place_notice
 from stirred.releases.verdicts import State
 
 REASON = "Two counties were exchanged."
@@ -201,7 +200,7 @@ def test_a_kill_between_ledger_and_folder_is_found_and_repeating_mends_it(in_fil
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(ledgers, "place_notice", killed)
+        patched.setattr(withdrawals, "place_notice", killed)
         with pytest.raises(KeyboardInterrupt):
             in_file.withdraw(1, REASON)
     assert in_file.entries()[0].state == "withdrawn"

@@ -17,7 +17,8 @@ from stirred.cli.options import AsJson, check_new, fitted
 from stirred.cli.printing import note, print_json
 
 if TYPE_CHECKING:
-    from stirred.releases.ledger.ledger import Entry, Finish, Ledger, Standing
+    from stirred.releases.ledger.ledger import Ledger, Standing
+    from stirred.releases.ledger.rows import Entry, Finish
     from stirred.releases.ledger.store import ServerAddress
     from stirred.spec import Specification
 
@@ -167,7 +168,7 @@ def withdraw(
     The budget that it spent stays spent. Repeated, it adds nothing, and writes what notice is missing.
     """
     from stirred.releases.ledger.ledger import Ledger
-    from stirred.releases.ledger.released_folders import Notice
+    from stirred.releases.ledger.withdrawals import Notice
 
     ledger = Ledger.open(file)
     number = int(release) if release.isascii() and release.isdecimal() and not Path(release).exists() else None
@@ -360,7 +361,7 @@ def _entries(number: int) -> str:
 
 def _limit(texts: list[str], budget: str | None, dataset: str) -> Specification:
     """Specifications as a limit, without what belongs to one release only."""
-    from stirred.releases.ledger.ledger import together
+    from stirred.releases.ledger.totals import together
     from stirred.spec import Budget
 
     read = together(*(_of_dataset(text, dataset) for text in texts))
@@ -427,7 +428,7 @@ def _when(seconds: int) -> str:
 
 
 def _entry_fields(entry: Entry) -> dict[str, Any]:
-    from stirred.releases.ledger.released_folders import Notice
+    from stirred.releases.ledger.withdrawals import Notice
 
     return {
         "stirred_ledger_entry": 1,

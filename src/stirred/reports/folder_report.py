@@ -20,7 +20,7 @@ from stirred._progress import stage
 from stirred.releases.folder.documents import REPORT
 from stirred.releases.folder.foreign_texts import active_content, understates
 from stirred.releases.folder.manifest import read_manifest
-from stirred.releases.folder.release_folder import is_version
+from stirred.releases.folder.verifying import is_version
 from stirred.releases.verdicts import Verdict, not_compared
 from stirred.reports.page import PROGRAMS, report_text
 from stirred.reports.subjects import of_folder

@@ -20,7 +20,8 @@ import polars as pl
 
 from stirred.estimates import Answers
 from stirred.releases.folder.atomic import appearing
-from stirred.releases.folder.release_folder import ReleaseFolder, verify_with
+from stirred.releases.folder.release_folder import ReleaseFolder
+from stirred.releases.folder.verifying import verify_with
 from stirred.releases.mechanism import Release
 from stirred.releases.verdicts import State
 from stirred.spec.exact import display

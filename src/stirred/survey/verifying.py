@@ -18,13 +18,8 @@ import pyarrow as pa
 from stirred import errors
 from stirred._bounded_reading import inside, read_text
 from stirred._progress import stage
-from stirred.releases.folder.release_folder import (
-    Expected,
-    ReleaseFolder,
-    contents_verdicts,
-    shape_verdicts,
-    stored_verdict,
-)
+from stirred.releases.folder.release_folder import ReleaseFolder
+from stirred.releases.folder.verifying import Expected, contents_verdicts, shape_verdicts, stored_verdict
 from stirred.releases.verdicts import LAST_DIGITS, Verdict, not_compared
 from stirred.survey.documents import DIGITS, certificate, estimates_file, estimates_frame, readme, rounded
 from stirred.survey.drawing import lattice_of

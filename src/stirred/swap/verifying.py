@@ -20,14 +20,13 @@ import pyarrow.parquet as pq
 from stirred._bounded_reading import inside, plain
 from stirred._progress import stage
 from stirred.releases.folder.documents import Certificate, ReleasedTable
-from stirred.releases.folder.release_folder import (
+from stirred.releases.folder.release_folder import ReleaseFolder, tabulate_rows
+from stirred.releases.folder.verifying import (
     Expected,
-    ReleaseFolder,
     contents_verdicts,
     same_bytes,
     shape_verdicts,
     stored_verdict,
-    tabulate_rows,
     verify_with,
 )
 from stirred.releases.verdicts import Fault, Verdict, not_checked, not_compared

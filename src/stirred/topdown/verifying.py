@@ -33,15 +33,8 @@ from stirred.margins.schema import Schema
 from stirred.margins.spine import Spine
 from stirred.releases.folder.documents import Certificate
 from stirred.releases.folder.manifest import digest_of
-from stirred.releases.folder.release_folder import (
-    Expected,
-    ReleaseFolder,
-    contents_verdicts,
-    shape_verdicts,
-    stored_verdict,
-    tabulate_rows,
-    verify_with,
-)
+from stirred.releases.folder.release_folder import ReleaseFolder, tabulate_rows
+from stirred.releases.folder.verifying import Expected, contents_verdicts, shape_verdicts, stored_verdict, verify_with
 from stirred.releases.verdicts import LAST_DIGITS, Verdict, contradicted, not_compared
 from stirred.tables.reading.table_reader import read_parts
 from stirred.tables.writing import write_table

@@ -3,12 +3,10 @@
 The certificate and the manifest complete a release: a folder without them verifies as nothing. They are therefore held
 in memory until the release is paid for (:class:`HeldBack`); what a killed run leaves before that is no release.
 
-Signatures of releases, made and checked by OpenSSH's ``ssh-keygen``.
-
-A signature is a file ``manifest.json.sig`` beside the manifest. The manifest has the SHA-256 of every file, so a
-signature of it covers the whole release. It says who published the folder and that it is unchanged since, nothing
-about the data or the guarantee. No cryptography is done here: ``ssh-keygen`` gets the bytes that were read, and every
-word of its answer that is printed is cut and freed of control characters.
+The manifest can be signed with OpenSSH's ``ssh-keygen``. A signature is a file ``manifest.json.sig`` beside the
+manifest, which has the SHA-256 of every file, so it covers the whole release. It says who published the folder and that
+it is unchanged since, nothing about the data or the guarantee. No cryptography is done here: ``ssh-keygen`` gets the
+bytes that were read, and every word of its answer that is printed is cut and freed of control characters.
 """
 
 from __future__ import annotations
@@ -48,7 +46,7 @@ _MAY_BE_EMPTY = frozenset({"invariants"})
 
 
 @dataclass(frozen=True)
-class Entry:
+class ManifestEntry:
     """One file of a release: path, size and SHA-256."""
 
     path: str
@@ -95,11 +93,11 @@ def write_manifest(folder: Path) -> None:
 
 def _text(folder: Path, more: Mapping[str, bytes]) -> str:
     entries = {name: _entry(path, name) for name, path in _files(folder)}
-    entries |= {name: Entry(name, len(data), hashlib.sha256(data).hexdigest()) for name, data in more.items()}
+    entries |= {name: ManifestEntry(name, len(data), hashlib.sha256(data).hexdigest()) for name, data in more.items()}
     return _written([entries[name] for name in sorted(entries)])
 
 
-def _written(entries: list[Entry]) -> str:
+def _written(entries: list[ManifestEntry]) -> str:
     fields = {"stirred_manifest": FORM, "files": [vars(entry) for entry in entries]}
     return json.dumps(fields, indent=2) + "\n"
 
@@ -109,7 +107,7 @@ def is_plain(folder: Path) -> bool:
     return read_text(inside(folder, NAME)) == _written(sorted(read_manifest(folder), key=lambda entry: entry.path))
 
 
-def read_manifest(folder: Path) -> list[Entry]:
+def read_manifest(folder: Path) -> list[ManifestEntry]:
     """The entries of a release's manifest."""
     try:
         fields = read_json(inside(folder, NAME))
@@ -119,7 +117,7 @@ def read_manifest(folder: Path) -> list[Entry]:
             raise errors.not_a_release(folder, "its manifest.json has fields that no manifest has")
         if len(fields["files"]) > MOST_FILES:
             raise errors.not_a_release(folder, f"its manifest.json lists more than {MOST_FILES:,} files")
-        entries = [Entry(**item) for item in fields["files"]]
+        entries = [ManifestEntry(**item) for item in fields["files"]]
         if not all(_well_formed(entry) for entry in entries) or len({entry.path for entry in entries}) < len(entries):
             raise ValueError
     except (OSError, ValueError, KeyError, TypeError) as problem:
@@ -129,7 +127,7 @@ def read_manifest(folder: Path) -> list[Entry]:
     return entries
 
 
-def _well_formed(entry: Entry) -> bool:
+def _well_formed(entry: ManifestEntry) -> bool:
     return (
         isinstance(entry.path, str)
         and isinstance(entry.sha256, str)
@@ -138,7 +136,7 @@ def _well_formed(entry: Entry) -> bool:
     )
 
 
-def differences(folder: Path, entries: list[Entry], besides: frozenset[str] = frozenset()) -> list[str]:
+def differences(folder: Path, entries: list[ManifestEntry], besides: frozenset[str] = frozenset()) -> list[str]:
     """What differs between the manifest and the folder, in words; empty when nothing does.
 
     Everything in the folder must be listed, hidden files and empty folders too, but for the files and folders in
@@ -170,7 +168,7 @@ def differences(folder: Path, entries: list[Entry], besides: frozenset[str] = fr
     return found if len(found) <= _SHOWN else [*found[:_SHOWN], f"and {len(found) - _SHOWN:,} more"]
 
 
-def _same(folder: Path, entry: Entry) -> bool:
+def _same(folder: Path, entry: ManifestEntry) -> bool:
     try:
         path = inside(folder, entry.path)
         return path.stat().st_size == entry.bytes and _entry(path, entry.path) == entry
@@ -206,8 +204,16 @@ def digest_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _entry(path: Path, name: str) -> Entry:
-    return Entry(name, path.stat().st_size, digest_of(path))
+def manifest_of(folder: Path) -> str:
+    """SHA-256 of a release's manifest, which itself lists the SHA-256 of every file."""
+    try:
+        return digest_of(folder / NAME)
+    except OSError:
+        raise errors.not_a_release(folder, "it has no readable manifest.json") from None
+
+
+def _entry(path: Path, name: str) -> ManifestEntry:
+    return ManifestEntry(name, path.stat().st_size, digest_of(path))
 
 
 NAMESPACE = "stirred-release"

@@ -16,28 +16,32 @@ confidential: it names folders and people, and what was drawn and never publishe
 
 from __future__ import annotations
 
-import hashlib
-import math
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 
 from stirred import errors
 from stirred.releases.folder import manifest
 from stirred.releases.folder.atomic import leftovers
+from stirred.releases.folder.manifest import manifest_of
 from stirred.releases.ledger import rows as ledger_rows
 from stirred.releases.ledger import store as ledger_store
-from stirred.releases.ledger.released_folders import Notice, difference, has_notice, list_text, nonce_of, place_notice
-from stirred.releases.ledger.rows import LONGEST_WHO, LONGEST_WHY, Contents, Draft, Entry, Finish, Row, Withdrawal
+from stirred.releases.ledger.released_folders import (
+    LedgerFinding,
+    compare_folders,
+    nonce_of,
+    why_not_of_draw,
+)
+from stirred.releases.ledger.rows import LONGEST_WHO, LONGEST_WHY, Contents, Draft, Entry, Row, Withdrawal
 from stirred.releases.ledger.store import ServerAddress
-from stirred.spec import Answer, Budget, Composition, Specification, compose, post_process
+from stirred.releases.ledger.totals import above_limit, held_against, on_one_domain, unlike_domains
+from stirred.releases.ledger.withdrawals import Notice, list_text, place_notices
+from stirred.spec import Answer, Composition, Specification, compose, post_process
 from stirred.spec.exact import display_down
-from stirred.spec.order.implication import texts_in_order
 
-__all__ = ["Entry", "Finish", "Ledger", "Standing", "Verdict", "Withdrawal", "Withdrawn", "manifest_of", "together"]
 _SEAL = re.compile("[0-9a-f]{64}")
 
 
@@ -70,15 +74,6 @@ class Standing:
                 "depends on the next release."
             )
         return f"Left for releases of the limit's own flavor: {symbol} = {display_down(self.left)}."
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """One thing that was verified, and whether it holds; ``kind`` is a stable name for it."""
-
-    holds: bool
-    kind: str
-    words: str
 
 
 @dataclass(frozen=True)
@@ -222,7 +217,7 @@ class Ledger:
             if any((one.folder, one.manifest) == (place, found) for one in spent.finishes):
                 return []
             known = spent.nonce is None and (seal == spent.seal or spent.manifest is None)
-            if not known and difference(spent, place, found) is not None:
+            if not known and why_not_of_draw(spent, place, found) is not None:
                 raise errors.ledger_other_release(place, entry)
             return [ledger_rows.finished(entry, place, found, what)]
 
@@ -297,7 +292,7 @@ class Ledger:
             raise
         entry, digests = meant(contents)
         recorded = tuple(one for one in entry.withdrawals if one.manifest in digests)
-        placed = tuple(pair for one in recorded for pair in _place(entry, one, folder))
+        placed = tuple(pair for one in recorded for pair in place_notices(entry, one, folder))
         return Withdrawn(entry, recorded, bool(rows), placed)
 
     def _withdrawn(self, entry: Entry, digest: str, reason: str | None, after: str | None) -> Draft | None:
@@ -332,7 +327,9 @@ class Ledger:
             found = [(entry, digest) for entry in contents.entries if digest in entry.manifests]
             reason = "it was recorded in another ledger or in none, or was changed since"
         else:
-            known = {(entry.id, one) for entry in contents.entries for one in _manifests_at(entry, folder)}
+            known = {
+                (entry.id, one) for entry in contents.entries for place, one in entry.places if place == folder and one
+            }
             found = [(contents.entries[number - 1], one) for number, one in known]
             reason = "nothing is there any more, and several were recorded there" if found else "nothing is there"
             found = found if len(found) == 1 else []
@@ -397,7 +394,7 @@ class Ledger:
             entry = self._entry(contents, parent)
             if any((one.folder, one.manifest) == (place, found) for one in entry.finishes):
                 raise errors.ledger_counted_already(self.path, place, entry.id)
-            if (reason := difference(entry, place, found)) is not None:
+            if (reason := why_not_of_draw(entry, place, found)) is not None:
                 raise errors.ledger_not_derived(parent, reason)
             self._require_covered(entry, specification)
             return [ledger_rows.finished(parent, place, found, what)]
@@ -415,8 +412,8 @@ class Ledger:
         counted = [*self._counted(contents.entries), specification]
         total = self._composed(counted)
         limit = _limit(self.path, contents)
-        if limit is not None and not (answer := _held_against(limit, counted, total)[0]):
-            above = _above(total.specification, limit)
+        if limit is not None and not (answer := held_against(limit, counted, total)[0]):
+            above = above_limit(total.specification, limit)
             steps = [str(step) for step in answer.steps]
             raise errors.ledger_over_limit(self.path, contents.dataset, answer.verdict, steps, above)
 
@@ -473,7 +470,7 @@ class Ledger:
         total = self._composed(counted) if counted else None
         within = left = None
         if self.limit is not None and total is not None:
-            within, left = _held_against(self.limit, counted, total)
+            within, left = held_against(self.limit, counted, total)
         elif self.limit is not None and not self.limit.budget.is_curve:
             left = self.limit.budget.number
         withdrawn = sum(entry.state == "withdrawn" for entry in entries)
@@ -484,9 +481,9 @@ class Ledger:
 
     def _composed(self, specifications: list[Specification]) -> Composition:
         try:
-            return compose(*_on_one_domain(specifications), name=f"all releases of {self.dataset}")
+            return compose(*on_one_domain(specifications), name=f"all releases of {self.dataset}")
         except errors.SpecificationError as refusal:
-            raise errors.ledger_no_total(self.path, _unlike_domains(specifications) or str(refusal)) from None
+            raise errors.ledger_no_total(self.path, unlike_domains(specifications) or str(refusal)) from None
 
     def _specification(self, entry: Entry) -> Specification:
         try:
@@ -501,7 +498,7 @@ class Ledger:
 
     # -- verifying ---------------------------------------------------------------------------------------------
 
-    def verify(self, seal: str | None = None) -> list[Verdict]:
+    def verify(self, seal: str | None = None) -> list[LedgerFinding]:
         """Check the entries against their seals, the limit and the folders they name. A damaged ledger raises.
 
         ``seal`` is a last seal that was kept from before: whether the ledger still has it, and what came after it.
@@ -510,80 +507,40 @@ class Ledger:
         store = self._store
         contents = store.read(thorough=True)
         entries = contents.entries
-        found = [Verdict(True, "file", f"the ledger is complete, and its {len(entries)} entries are unchanged")]
+        found = [LedgerFinding(True, "file", f"the ledger is complete, and its {len(entries)} entries are unchanged")]
         if wanted is not None:
             found.append(_verify_seal(contents, wanted))
-        found += [Verdict(*caution) for caution in store.cautions()]
+        found += [LedgerFinding(*caution) for caution in store.cautions()]
         found.append(self._verify_total(entries))
         known = frozenset(digest for entry in entries for digest in entry.manifests)
-        problems = [verdict for entry in entries for verdict in _verify_releases(entry, known)]
+        problems = [one for entry in entries for one in compare_folders(entry, known)]
         withdrawn = ", or it was withdrawn, and its folder states it or is gone"
         words = "every entry has its release, unchanged in its folder"
         words += withdrawn if any(entry.withdrawals for entry in entries) else ""
-        found += problems or [Verdict(True, "releases", words)]
-        places = [place for entry in entries for place in (entry.folder, *(one.folder for one in entry.finishes))]
-        left = [folder for parent in sorted({one.parent for one in places if one}) for folder in leftovers(parent)]
+        found += problems or [LedgerFinding(True, "releases", words)]
+        parents = sorted({place.parent for entry in entries for place, _ in entry.places if place})
+        left = [folder for parent in parents for folder in leftovers(parent)]
         words = "was left by a run that was killed; it may hold confidential rows: delete it"
-        found += [Verdict(False, "leftover", f"{folder} {words}") for folder in left]
+        found += [LedgerFinding(False, "leftover", f"{folder} {words}") for folder in left]
         if not left:
-            found.append(Verdict(True, "leftover", "no unfinished folder is left beside a release"))
+            found.append(LedgerFinding(True, "leftover", "no unfinished folder is left beside a release"))
         return found
 
-    def _verify_total(self, entries: tuple[Entry, ...]) -> Verdict:
+    def _verify_total(self, entries: tuple[Entry, ...]) -> LedgerFinding:
         try:
             standing = self._standing(entries)
         except errors.StirredError as refusal:
-            return Verdict(False, "total", str(refusal))
+            return LedgerFinding(False, "total", str(refusal))
         if standing.limit is None:
-            return Verdict(
+            return LedgerFinding(
                 True, "total", f"the {standing.counted} releases compose to a total; there is no limit to keep"
             )
         if standing.total is None or standing.within:
-            return Verdict(True, "total", f"the total of the {standing.counted} releases keeps the limit")
-        return Verdict(False, "total", f"the total is not known to keep the limit: {standing.within}")
+            return LedgerFinding(True, "total", f"the total of the {standing.counted} releases keeps the limit")
+        return LedgerFinding(False, "total", f"the total is not known to keep the limit: {standing.within}")
 
 
-def _manifests_at(entry: Entry, folder: Path) -> list[str]:
-    """The manifests of the releases that an entry says to be in a folder."""
-    return [digest for place, digest in _places(entry) if place == folder and digest is not None]
-
-
-def _places(entry: Entry) -> list[tuple[Path | None, str | None]]:
-    """The folders of an entry, each with the manifest of the release that was recorded there."""
-    return [(entry.folder, entry.manifest), *((one.folder, one.manifest) for one in entry.finishes)]
-
-
-def _place(entry: Entry, withdrawal: Withdrawal, named: Path | None) -> list[tuple[Path, str | None]]:
-    """Write the notice of a withdrawal into every known folder of its release; where and why not."""
-    folders = [folder for folder, digest in _places(entry) if digest == withdrawal.manifest]
-    placed: list[tuple[Path, str | None]] = []
-    for folder in dict.fromkeys(one for one in (*folders, named) if one is not None):
-        if not folder.is_dir():
-            placed.append((folder, "nothing is there any more"))
-        elif _is_place_of(withdrawal, folder):
-            place_notice(folder, Notice.of(withdrawal))
-            placed.append((folder, None))
-        else:
-            placed.append((folder, "what is there now is not that release"))
-    return placed
-
-
-def _is_place_of(withdrawal: Withdrawal, folder: Path) -> bool:
-    """Whether a folder has the release that was withdrawn, or only a notice that was left of it."""
-    if os.path.lexists(folder / manifest.NAME):
-        return manifest_of(folder) == withdrawal.manifest
-    return os.path.lexists(folder / manifest.WITHDRAWN)
-
-
-def manifest_of(folder: Path) -> str:
-    """SHA-256 of a release's manifest, which itself lists the SHA-256 of every file."""
-    try:
-        return hashlib.sha256((folder / manifest.NAME).read_bytes()).hexdigest()
-    except OSError:
-        raise errors.not_a_release(folder, "it has no readable manifest.json") from None
-
-
-def _verify_seal(contents: Contents, wanted: str) -> Verdict:
+def _verify_seal(contents: Contents, wanted: str) -> LedgerFinding:
     """Whether a seal that was kept is in the ledger, and what was recorded after it."""
     number = contents.row_of_seal(wanted)
     if number is None:
@@ -591,10 +548,10 @@ def _verify_seal(contents: Contents, wanted: str) -> Verdict:
             f"the seal {wanted} is not in this ledger: this is an older copy, or another ledger, or a row was removed "
             "or replaced after the seal was printed"
         )
-        return Verdict(False, "seal", words)
+        return LedgerFinding(False, "seal", words)
     later = contents.rows[number:]
     after = "nothing was recorded after it" if not later else f"recorded after it: {', '.join(map(_named, later))}"
-    return Verdict(True, "seal", f"the seal {wanted} is in this ledger, and so is everything before it; {after}")
+    return LedgerFinding(True, "seal", f"the seal {wanted} is in this ledger, and so is everything before it; {after}")
 
 
 def _named(row: Row) -> str:
@@ -602,136 +559,11 @@ def _named(row: Row) -> str:
     return f"entry {entry} was {row.kind}"
 
 
-def _verify_releases(entry: Entry, known: frozenset[str]) -> list[Verdict]:
-    """What does not agree between an entry and its folders, if anything; ``known`` are all recorded manifests."""
-    said = f"entry {entry.id} ({entry.what})"
-    if entry.finishes:
-        found = (_verify_finish(said, entry, one.folder, one.manifest, known) for one in entry.finishes)
-        return [verdict for one in found for verdict in one]
-    there = entry.folder is not None and os.path.lexists(entry.folder)
-    if (there and entry.manifest is not None) or entry.withdrawals:
-        return _verify_finish(said, entry, entry.folder, entry.manifest, known)
-    if there and entry.folder is not None and not (entry.folder / manifest.NAME).is_file():
-        return [Verdict(False, "changed", f"{said}: {entry.folder} is not a release")]
-    place = f"nothing is at {entry.folder}" if entry.folder and not there else "no release is noted"
-    words = f"{said} spent budget, but {place}: its run was stopped or is still working; the entry stays"
-    return [Verdict(False, "spent-without-release", words)]
-
-
-def _verify_finish(
-    said: str, entry: Entry, folder: Path | None, digest: str | None, known: frozenset[str]
-) -> list[Verdict]:
-    """What does not agree between a release and its folder.
-
-    One that was withdrawn may be gone, with or without a notice in its place, and a later release may be there.
-    """
-    if folder is None or (withdrawal := entry.withdrawal(digest)) is None:
-        return _verify_folder(said, folder, digest)
-    if not os.path.lexists(folder / manifest.NAME) or manifest_of(folder) in known - {digest}:
-        return []
-    if not has_notice(folder, Notice.of(withdrawal)):
-        words = f"{said} was withdrawn, and {folder} does not state it: repeat stirred ledger withdraw"
-        return [Verdict(False, "withdrawn-without-notice", words)]
-    return _verify_folder(said, folder, digest)
-
-
-def _verify_folder(said: str, folder: Path | None, digest: str | None) -> list[Verdict]:
-    if folder is None:
-        return []
-    if not os.path.lexists(folder):
-        words = f"{said} was released, but nothing is at {folder} any more; the entry stays"
-        return [Verdict(False, "release-missing", words)]
-    try:
-        there = manifest_of(folder)
-    except errors.OutputError:
-        return [Verdict(False, "changed", f"{said}: {folder} is not a release")]
-    if there != digest:
-        return [Verdict(False, "changed", f"{said}: {folder} is not the release that was recorded")]
-    return []
-
-
 def _limit(path: object, contents: Contents) -> Specification | None:
     try:
         return None if contents.limit is None else Specification.from_json(contents.limit)
     except errors.StirredError as refusal:
         raise errors.ledger_damaged(path, f"its limit cannot be read. {refusal}") from None
-
-
-def _held_against(
-    limit: Specification, counted: list[Specification], total: Composition
-) -> tuple[Answer, Fraction | float | None]:
-    """Whether the releases together imply the limit, and how much is left, where subtracting budgets tells it.
-
-    Two ways are tried, since neither is always better: compose and then convert to the limit's standard, or convert
-    each release and then compose. The second adds a release of nothing under the limit to the others, which brings all
-    of them to its standard.
-    """
-    answer = total.specification.implies(limit)
-    reached = total.specification
-    if not answer and limit.output_premetric.kind.composition == "sum":
-        nothing = replace(limit, budget=Budget(0), marks=())
-        try:
-            reached = compose(*_on_one_domain([nothing, *counted])).specification
-        except errors.SpecificationError:
-            return answer, None
-        answer = reached.implies(limit) or answer
-    same = (reached.input_premetric, reached.output_premetric) == (limit.input_premetric, limit.output_premetric)
-    if not answer or not same or limit.budget.is_curve:
-        return answer, None
-    return answer, limit.budget.number - reached.budget.number if limit.budget.number < math.inf else math.inf
-
-
-def _above(total: Specification, limit: Specification) -> tuple[str, str] | None:
-    """Both budgets as text where the total is above the limit and they differ in nothing else but the variables read.
-
-    A limit is about the whole dataset, so that fewer variables alone do not make a budget count for less.
-    """
-
-    def others(one: Specification) -> tuple[object, ...]:
-        return one.domain.name, one.multiverse, one.input_premetric, one.output_premetric
-
-    if others(total) != others(limit) or total.budget.is_curve or limit.budget.is_curve:
-        return None
-    if total.budget.number <= limit.budget.number:
-        return None
-    shown, most = texts_in_order(total.budget, limit.budget)
-    return f"{total.output_premetric.kind.budget} = {shown}", most
-
-
-def together(*specifications: Specification) -> Specification:
-    """The guarantee that releases with these guarantees have together, as a ledger composes them.
-
-    >>> from stirred.spec import flavors
-    >>> together(flavors.pure("person").at(1), flavors.zcdp("person").at("0.25")).budget.shown()
-    '0.72'
-    """
-    return compose(*_on_one_domain(list(specifications))).specification
-
-
-def _on_one_domain(specifications: list[Specification]) -> list[Specification]:
-    """The same guarantees, without saying where each starts if mechanisms say it differently.
-
-    A swap starts at the file that it swapped, TopDown at the tables that it measured. In one ledger these are one
-    dataset, since it has one name, and a guarantee on a domain is one on the domain that does not say where it starts.
-    """
-    if len({one.domain.starts for one in specifications}) == 1:
-        return specifications
-    return [replace(one, domain=replace(one.domain, starts="", words="")) for one in specifications]
-
-
-def _unlike_domains(specifications: list[Specification]) -> str:
-    """In what the domains differ, if that is why releases do not compose; else empty."""
-    first = specifications[0].domain
-    for one in specifications[1:]:
-        if one.domain.objects != first.objects or one.domain.datasets != first.datasets:
-            return "They are about different sets of datasets."
-        if set(one.domain.restricted_by) != set(first.restricted_by):
-            said = ["; ".join(sorted(each.restricted_by)) or "nothing" for each in (first, one.domain)]
-            return (
-                "Their guarantees are about different sets of datasets. What was ruled out beforehand is in one: "
-                f"{said[0]}. In another: {said[1]}."
-            )
-    return ""
 
 
 def _readable(specification: Specification) -> str:

@@ -148,10 +148,14 @@ class Entry:
         return next((one for one in self.withdrawals if one.manifest == manifest), None)
 
     @property
+    def places(self) -> tuple[tuple[Path | None, str | None], ...]:
+        """Its folders, each with the manifest of the release that was recorded there."""
+        return (self.folder, self.manifest), *((one.folder, one.manifest) for one in self.finishes)
+
+    @property
     def manifests(self) -> frozenset[str]:
         """The SHA-256 of the manifests of all releases of this entry."""
-        known = (self.manifest, *(one.manifest for one in self.finishes))
-        return frozenset(one for one in known if one is not None)
+        return frozenset(digest for _, digest in self.places if digest is not None)
 
     @property
     def specification(self) -> Specification:

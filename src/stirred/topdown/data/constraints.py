@@ -31,9 +31,9 @@ from stirred._bounded_reading import inside
 from stirred._display import withheld
 from stirred.margins.schema import Groups, Schema, refines
 from stirred.margins.spine import Index, Spine
-from stirred.releases.folder.manifest import differences, read_manifest
+from stirred.releases.folder.manifest import differences, manifest_of, read_manifest
 from stirred.releases.folder.release_folder import ReleaseFolder
-from stirred.releases.ledger.ledger import Ledger, manifest_of
+from stirred.releases.ledger.ledger import Ledger
 from stirred.tables.columns import as_text
 from stirred.topdown.data.counting import Counted, count_rows
 from stirred.topdown.data.histograms import Counts, Histograms, added_up, marginal
