@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from all_small_surveys import Surveys, largest_change
 
+from repeats import times
 from stirred import errors
 from stirred.survey.plan.sensitivity import (
     Bounds,
@@ -67,6 +68,7 @@ def require_no_less(estimator, surveys, searched, at, change, attained=False, **
 # -- never below a search ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("at", SETTINGS, ids=lambda at: f"setting-{at.number}")
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_small_survey_changes_by_more_in_any_setting(kind, at):
@@ -77,7 +79,7 @@ def test_no_small_survey_changes_by_more_in_any_setting(kind, at):
     ):
         if at.level in ("population", "frame"):
             depends = False
-        surveys = Surveys.random(rng, 20, classes)
+        surveys = Surveys.random(rng, times(20), classes)
         fewest = 2 if responds else 1
         facts = {
             "design_depends_on_frame": depends,
@@ -103,10 +105,11 @@ def test_three_records_with_final_weights_change_as_where_all_weights_may(kind, 
     require_no_less(KINDS[kind], surveys, searched, FRAME_FIXED, change, kind != "ratio", **facts)
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_units_are_exchanged_within_strata_only(kind, change):
-    surveys = Surveys.random(np.random.default_rng(6), 60, 3)
+    surveys = Surveys.random(np.random.default_rng(6), times(60), 3)
     facts = {"strata": ["a", "a", "b"], "stratum_sizes_fixed": True, "everybody_responds": True}
     searched = largest_change(surveys, kind, change, slots=2, fewest=2, slot_classes=[[0, 1], [2]])
     for at in (FRAME_FIXED, setting("responding sample", "frame")):
@@ -180,11 +183,12 @@ def test_all_weights_changing_is_worst_with_half_of_the_records_high(most):
         assert found(Estimator("hajek", "mean"), facts, setting("target sample")) == brute
 
 
+@pytest.mark.repeats
 def test_a_unit_that_leaves_the_frame_has_another_one_sampled_in_its_place():
     # Four units in random order; those on the frame are sampled in that order until two are. Weights are N / 2.
     rng = np.random.default_rng(9)
     states = [s for s in itertools.product((None, 0, 1), repeat=4) if sum(v is not None for v in s) >= 2]
-    for _ in range(150):
+    for _ in range(times(150)):
         ends = sorted(int(one) for one in rng.integers(-5, 6, size=2))
         totals = {}
         for state in states:
@@ -217,8 +221,9 @@ def test_whoever_is_sampled_in_its_place_may_be_of_another_kind():
         assert found(Estimator(), facts, setting("population"), change) == brute
 
 
+@pytest.mark.repeats
 def test_a_record_that_is_no_longer_there_counts_within_strata_too():
-    surveys = Surveys.random(np.random.default_rng(14), 60, 2)
+    surveys = Surveys.random(np.random.default_rng(14), times(60), 2)
     facts = {"strata": ["a", "b"], "stratum_sizes_fixed": True, "fewest": 2, "most": 3}
     for kind, change in itertools.product(KINDS, CHANGES):
         ties = [[0], [1], [1]]
@@ -226,10 +231,11 @@ def test_a_record_that_is_no_longer_there_counts_within_strata_too():
         require_no_less(KINDS[kind], surveys, searched, FRAME_FIXED, change, **facts)
 
 
+@pytest.mark.repeats
 def test_sampling_proportional_to_size_stays_below_the_bound_for_all_weights():
     # w = T / (2 size): frames with other totals T of the sizes, and a sample of which one record changes.
     rng = np.random.default_rng(10)
-    for _ in range(60):
+    for _ in range(times(60)):
         sizes = sorted({int(one) for one in rng.integers(1, 6, size=3)})
         values = sorted(int(one) for one in rng.integers(-5, 6, size=2))
         totals = sorted(int(one) for one in rng.integers(12, 30, size=2))
@@ -248,13 +254,14 @@ def test_sampling_proportional_to_size_stays_below_the_bound_for_all_weights():
 # -- post-strata ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize(("change", "stay"), [("unit", False), ("value", False), ("value", True)])
 @pytest.mark.parametrize("free", [False, True])
 def test_no_post_stratified_total_changes_by_more(change, stay, free):
     rng = np.random.default_rng([11, free, stay, len(change)])
     slots = 3
     records = list(itertools.product((0, 1), (0, 1), (0,) if free else (0, 1)))  # post-stratum, value, weight
-    for _ in range(40):
+    for _ in range(times(40)):
         ends = np.sort(rng.integers(-5, 6, size=(2, 2)), axis=1)
         weight = np.sort(rng.integers(1, 9, size=2))
         sizes = rng.integers(1, 50, size=2)
@@ -367,9 +374,10 @@ def test_a_ratio_with_equal_sizes_is_a_mean():
     assert found(Estimator("ratio", "mean", size_total=500, population=50), facts) == 10 * found(RATIO, facts)
 
 
+@pytest.mark.repeats
 def test_the_reading_that_promises_more_needs_at_least_as_much_noise():
-    surveys = Surveys.random(np.random.default_rng(12), 20, 2)
-    for number, at, kind in itertools.product(range(20), SETTINGS[3:], KINDS):
+    surveys = Surveys.random(np.random.default_rng(12), times(20), 2)
+    for number, at, kind in itertools.product(range(times(20)), SETTINGS[3:], KINDS):
         facts = facts_of(surveys, number, fewest=2, most=3)
         assert found(KINDS[kind], facts, at, "unit") >= found(KINDS[kind], facts, at, "value")
 

@@ -62,8 +62,8 @@ def biased(found: dict[tuple[str, str], Tally]) -> list[tuple[Any, ...]]:
         ("two-stage", {"epsilon": 300}, TABLES[:4]),
     ],
 )
-def test_intervals_hold_the_truth_in_a_few_hundred_surveys(design: str, budget: Any, tables: Any) -> None:
-    found = tallies(Study.of(FRAME, design, 100, 21, **budget), 22, tables=tables)
+def test_intervals_hold_the_truth_in_some_surveys(design: str, budget: Any, tables: Any) -> None:
+    found = tallies(Study.of(FRAME, design, 40, 21, **budget), 22, tables=tables)
     assert not short_of_nominal(found)
     assert not biased(found)
 

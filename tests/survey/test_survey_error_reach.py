@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from small_survey_plans import PLACES, SEXES, STARTS, STRATA, may_become, may_vanish, others_move, weights_in
 
+from repeats import times
 from stirred.errors import StirredError
 from stirred.survey.data import Records
 from stirred.survey.measuring import CENTRES, centres_of, error_noise, true_errors, units
@@ -148,11 +149,12 @@ def largest_share(seed: int, kind: str, pairs: int) -> float:
     return worst
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("kind", KINDS)
 def test_noise_covers_what_one_record_does_to_standard_errors(kind):
-    found = [largest_share(seed, kind, 40) for seed in range(40)]
+    found = [largest_share(seed, kind, 40) for seed in range(times(40))]
     assert max(found) <= 1 + 1e-12
-    assert max(found) > 0.7
+    assert max(found) > 0.6
 
 
 @pytest.mark.slow
@@ -230,11 +232,12 @@ def test_centres_of_shares_add_up_to_at_most_one():
 # -- the standard errors themselves ----------------------------------------------------------------------------------
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("kind", KINDS)
 def test_standard_errors_follow_from_the_definition(kind):
     """Within rounding: half a step for each record, and one for the root."""
     chance = random.Random(7)
-    for _ in range(60):
+    for _ in range(times(60)):
         plan = plan_of(chance, kind)
         rows, wanted = random_pair(chance, plan)[0], plan.publish[0]
         centres = random_centres(chance, plan, len(error_noise(plan, wanted).class_of))

@@ -30,7 +30,7 @@ def test_mean_imputation_and_hot_deck_have_the_sensitivities_of_the_worked_examp
     assert sensitivity_before_imputation("hot deck", missing=50) == 51
 
 
-@pytest.mark.parametrize("fewest", [1, 2, 3, 4])
+@pytest.mark.parametrize("fewest", [1, 2, pytest.param(3, marks=pytest.mark.slow), 4])
 def test_the_sensitivity_of_mean_imputation_is_that_of_a_search_through_all_files(fewest):
     records, values = 5, (Fraction(0), Fraction(1, 2), Fraction(1), None)
 

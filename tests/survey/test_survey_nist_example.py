@@ -25,7 +25,7 @@ NIST = Path(os.environ.get("STIRRED_DATA", ROOT.parent / "shared" / "data")) / "
 PUMAS = ("25-00503", "25-00703", "25-01000", "25-01300", "25-02800")
 
 
-@pytest.fixture(params=["real", "own"])
+@pytest.fixture(params=[pytest.param("real", marks=pytest.mark.slow), "own"])
 def survey(request, tmp_path) -> Path:
     """The excerpt, or a file with its columns: final weights, incomes with N for children."""
     if request.param == "real":
