@@ -27,8 +27,6 @@ from stirred.spec.order.finite_flavors import (
     FiniteFlavor,
     comparability,
     explicit,
-    is_totally_vacuous,
-    is_vacuous,
     realised_budgets,
 )
 from stirred.spec.order.finite_mechanisms import FiniteMechanism, bernoulli, divergence, randomised_response
@@ -324,6 +322,17 @@ def test_comparable_datasets_form_components():
     assert graph.components == (("a", "b"), ("c",), ("d", "e"))  # b and c share no universe; c and d no distance
     assert graph.of("e") == ("d", "e")
     assert graph.edges.sum() == 4
+
+
+def is_vacuous(flavor):
+    """Whether the multiverse restricts nothing: every two datasets at a finite distance share a universe."""
+    finite = FiniteFlavor.of(flavor)
+    return bool(np.all(finite.together[finite.distances < math.inf]))
+
+
+def is_totally_vacuous(flavor):
+    """Whether every two datasets share a universe, whatever their distance."""
+    return bool(np.all(FiniteFlavor.of(flavor).together))
 
 
 def test_vacuous_multiverses():

@@ -106,36 +106,6 @@ def estimated_variance(mean: Any, keep: Any, respondents: int) -> float:
     return float(share * (1 - share) / ((n - 1) * (2 * p - 1) ** 2))
 
 
-# -- helpers -------------------------------------------------------------------------------------------------
-
-
-def _mean(share: Fraction, p: Fraction) -> Fraction:
-    return p * share + (1 - p) * (1 - share)
-
-
-def _share(name: str, value: Any) -> Fraction:
-    try:
-        share = as_fraction(value)
-    except NOT_A_NUMBER:
-        share = Fraction(-1)
-    if not 0 <= share <= 1:
-        raise errors.parameter_out_of_range(name, value, "between 0 and 1")
-    return share
-
-
-def _telling(keep: Any) -> Fraction:
-    p = _share("keep", keep)
-    if p == Fraction(1, 2):
-        raise errors.parameter_out_of_range("keep", keep, "another number than 1/2, at which answers tell nothing")
-    return p
-
-
-def _count(respondents: int) -> int:
-    if isinstance(respondents, bool) or not isinstance(respondents, int) or respondents < 1:
-        raise errors.parameter_out_of_range("The number of respondents", respondents, "a whole number from 1 on")
-    return respondents
-
-
 PRIORS = (Fraction(1, 100), Fraction(1, 10), Fraction(1, 2))
 
 
@@ -266,3 +236,33 @@ def summarise_responses(yes: int, answers: int, keep: Any, priors: Iterable[Any]
         raise errors.parameter_out_of_range("yes", yes, "from 0 to the number of answers, which is at least 1")
     estimated_share(Fraction(yes, answers), keep)  # says what is wrong with the probability
     return ResponseSummary(yes, answers, as_fraction(keep), tuple(_share("prior", one) for one in priors))
+
+
+# -- helpers -------------------------------------------------------------------------------------------------
+
+
+def _mean(share: Fraction, p: Fraction) -> Fraction:
+    return p * share + (1 - p) * (1 - share)
+
+
+def _share(name: str, value: Any) -> Fraction:
+    try:
+        share = as_fraction(value)
+    except NOT_A_NUMBER:
+        share = Fraction(-1)
+    if not 0 <= share <= 1:
+        raise errors.parameter_out_of_range(name, value, "between 0 and 1")
+    return share
+
+
+def _telling(keep: Any) -> Fraction:
+    p = _share("keep", keep)
+    if p == Fraction(1, 2):
+        raise errors.parameter_out_of_range("keep", keep, "another number than 1/2, at which answers tell nothing")
+    return p
+
+
+def _count(respondents: int) -> int:
+    if isinstance(respondents, bool) or not isinstance(respondents, int) or respondents < 1:
+        raise errors.parameter_out_of_range("The number of respondents", respondents, "a whole number from 1 on")
+    return respondents

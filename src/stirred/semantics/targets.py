@@ -26,6 +26,16 @@ from stirred._fractions import NOT_A_NUMBER, as_fraction
 from stirred.semantics.sentences.formatting import WIDTH, columns
 from stirred.spec.exact import significant, without_infinities
 
+FORM = 1
+"""The format version of the JSON of a calibration."""
+
+_BOUNDS = ("epsilon", "rho", "power", "the same at", "belief")
+"""How the names of upper bounds begin."""
+_MOST_NAMED = 5
+"""Errors that a warning names."""
+
+CONFIDENTIAL = "CONFIDENTIAL: computed from the data. Do not publish it."
+
 EXCEPTION = Fraction(1, 100)
 """With this probability a belief may exceed its limit, where a target says nothing else and noise has no bound."""
 DELTA = Fraction(1, 10**10)
@@ -266,15 +276,7 @@ def _said(value: Fraction) -> str:
     return f"{float(value):.4g}"
 
 
-FORM = 1
-"""The format version of the JSON of a calibration."""
-
-_BOUNDS = ("epsilon", "rho", "power", "the same at", "belief")
-"""How the names of upper bounds begin."""
-_MOST_NAMED = 5
-"""Errors that a warning names."""
-
-CONFIDENTIAL = "CONFIDENTIAL: computed from the data. Do not publish it."
+# -- what a calibration found -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

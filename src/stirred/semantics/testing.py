@@ -153,60 +153,6 @@ def change_of_record(
     return Change(f"the record of this {unit} is another, and what is held fixed is kept", nearest, "inside")
 
 
-def _nearest_listed(specification: Specification) -> tuple[Fraction | float, Status]:
-    """The smallest positive distance in a table between datasets that share a universe; assumed where it cannot be
-    decided whether they do."""
-    holds, scale = specification.multiverse.holds, specification.input_premetric.scale
-    apart = [(holds(a, b), d) for a, b, d in specification.input_premetric.distances if d > 0]
-    decided = min((d for inside, d in apart if inside), default=math.inf)
-    undecided = min((d for inside, d in apart if inside is None), default=math.inf)
-    return (undecided * scale, "assumed") if undecided < decided else (decided * scale, "inside")
-
-
-def _words(specification: Specification, distance: Fraction | float) -> str:
-    """What differs between two datasets at the distance of the nearest ones."""
-    premetric = specification.input_premetric
-    unit = premetric.unit
-    if specification.domain.objects == "distributions":
-        return _distributions(premetric, distance)
-    if premetric.kind == "table":
-        return f"one listed dataset stands in place of another, {float(distance):g} apart"
-    if premetric.kind == "metric":
-        return (
-            f"one dataset stands in place of another that is {float(distance):g} away in the metric '{premetric.name}'"
-        )
-    if premetric.kind == "relation":
-        return f"one dataset stands in place of a neighbour in '{premetric.name}'"
-    count = distance / premetric.scale
-    if count == 1:
-        if premetric.bounded:
-            return _replaced(specification)
-        return f"the record of one {unit} is removed, or one is added"
-    if count == 2 and not premetric.bounded:
-        return f"one record of a {unit} is removed and another added"
-    if specification.fact.get(MECHANISM) == PERMUTATION_SWAPPING and count == 2:
-        moved = specification.fact.get(SWAP)
-        what = f"their values of {moved}" if moved else "their swapped values"
-        return f"two {plural(unit)} of one stratum have {what} exchanged, all else as it is"
-    how = "differ" if premetric.bounded else "are added or removed"
-    return f"{float(count):g} records of {plural(unit)} {how}"
-
-
-def _distributions(premetric: InputPremetric, distance: Fraction | float) -> str:
-    """The same between two distributions of the data, which have no records of their own."""
-    if premetric.kind == "table":
-        return "one listed distribution stands in place of another"
-    if premetric.kind == "relation":
-        return f"one distribution stands in place of a neighbour in '{premetric.name}'"
-    where = f"metric '{premetric.name}'" if premetric.kind == "metric" else f"number of {plural(premetric.unit)}"
-    return f"one distribution stands in place of another that is {float(distance):g} away in the {where}"
-
-
-def _replaced(specification: Specification) -> str:
-    other = "another that keeps what is held fixed" if held_fixed(specification) else "any other record"
-    return f"the record of one {specification.input_premetric.unit} is replaced by {other}"
-
-
 Array = NDArray[np.float64]
 
 CERTAINTY = PowerCurve(((0, 1), (1, 1)))
@@ -353,3 +299,57 @@ def _along(specification: Specification, steps: int) -> Curve:
         return _within(near, steps * scale)
     neighbours = _within(specification, scale)
     return GroupCurve(neighbours, steps)
+
+
+def _nearest_listed(specification: Specification) -> tuple[Fraction | float, Status]:
+    """The smallest positive distance in a table between datasets that share a universe; assumed where it cannot be
+    decided whether they do."""
+    holds, scale = specification.multiverse.holds, specification.input_premetric.scale
+    apart = [(holds(a, b), d) for a, b, d in specification.input_premetric.distances if d > 0]
+    decided = min((d for inside, d in apart if inside), default=math.inf)
+    undecided = min((d for inside, d in apart if inside is None), default=math.inf)
+    return (undecided * scale, "assumed") if undecided < decided else (decided * scale, "inside")
+
+
+def _words(specification: Specification, distance: Fraction | float) -> str:
+    """What differs between two datasets at the distance of the nearest ones."""
+    premetric = specification.input_premetric
+    unit = premetric.unit
+    if specification.domain.objects == "distributions":
+        return _distributions(premetric, distance)
+    if premetric.kind == "table":
+        return f"one listed dataset stands in place of another, {float(distance):g} apart"
+    if premetric.kind == "metric":
+        return (
+            f"one dataset stands in place of another that is {float(distance):g} away in the metric '{premetric.name}'"
+        )
+    if premetric.kind == "relation":
+        return f"one dataset stands in place of a neighbour in '{premetric.name}'"
+    count = distance / premetric.scale
+    if count == 1:
+        if premetric.bounded:
+            return _replaced(specification)
+        return f"the record of one {unit} is removed, or one is added"
+    if count == 2 and not premetric.bounded:
+        return f"one record of a {unit} is removed and another added"
+    if specification.fact.get(MECHANISM) == PERMUTATION_SWAPPING and count == 2:
+        moved = specification.fact.get(SWAP)
+        what = f"their values of {moved}" if moved else "their swapped values"
+        return f"two {plural(unit)} of one stratum have {what} exchanged, all else as it is"
+    how = "differ" if premetric.bounded else "are added or removed"
+    return f"{float(count):g} records of {plural(unit)} {how}"
+
+
+def _distributions(premetric: InputPremetric, distance: Fraction | float) -> str:
+    """The same between two distributions of the data, which have no records of their own."""
+    if premetric.kind == "table":
+        return "one listed distribution stands in place of another"
+    if premetric.kind == "relation":
+        return f"one distribution stands in place of a neighbour in '{premetric.name}'"
+    where = f"metric '{premetric.name}'" if premetric.kind == "metric" else f"number of {plural(premetric.unit)}"
+    return f"one distribution stands in place of another that is {float(distance):g} away in the {where}"
+
+
+def _replaced(specification: Specification) -> str:
+    other = "another that keeps what is held fixed" if held_fixed(specification) else "any other record"
+    return f"the record of one {specification.input_premetric.unit} is replaced by {other}"

@@ -9,15 +9,26 @@ panel means nothing.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Sized
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from stirred import errors
 from stirred._display import brief
 from stirred.loss.argument_checks import finite
+
+
+class _AsData:
+    """What every picture can do: be written as JSON."""
+
+    kind: ClassVar[str]
+
+    def to_fields(self) -> dict[str, Any]:
+        """All of it, ready for JSON."""
+        return {"kind": self.kind, **json.loads(json.dumps(asdict(self)))}  # type: ignore[call-overload]
 
 
 @brief
@@ -59,7 +70,7 @@ class Point:
 
 @brief
 @dataclass(frozen=True)
-class Picture:
+class Picture(_AsData):
     """Lines over two axes. Lines of one name belong together: they are drawn alike, with one entry in the legend.
 
     ``name`` is that of the files it is saved to. With ``diagonal`` y = x is shown, and both axes go from 0 to 1.
@@ -69,6 +80,8 @@ class Picture:
     >>> Picture("a-guess", "A guess", "", "level", "power", (Line("blind", (0, 1), (0, 1)),)).to_fields()["lines"]
     [{'name': 'blind', 'x': [0.0, 1.0], 'y': [0.0, 1.0], 'dashed': False, 'words': ''}]
     """
+
+    kind: ClassVar[str] = "lines"
 
     name: str
     title: str
@@ -99,11 +112,6 @@ class Picture:
             if (self.x_log and point.x <= 0) or (self.y_log and point.y <= 0):
                 raise errors.not_a_curve(f"point '{point.words}'", "numbers on a logarithmic axis must be above 0")
 
-    def to_fields(self) -> dict[str, Any]:
-        """All of it, ready for JSON."""
-        lines = [{**asdict(line), "x": list(line.x), "y": list(line.y)} for line in self.lines]
-        return {"kind": "lines", **asdict(self), "lines": lines}
-
 
 @dataclass(frozen=True)
 class Bar:
@@ -122,8 +130,10 @@ class Bar:
 
 @brief
 @dataclass(frozen=True)
-class Bars:
+class Bars(_AsData):
     """Bars one below the other, in the order given; ``mark`` is a value to compare them with, and its name."""
+
+    kind: ClassVar[str] = "bars"
 
     name: str
     title: str
@@ -143,10 +153,6 @@ class Bars:
             raise errors.parameter_out_of_range("the name of a bar", "used twice", "of one bar only")
         if self.mark is not None:
             object.__setattr__(self, "mark", finite("mark", self.mark))
-
-    def to_fields(self) -> dict[str, Any]:
-        """All of it, ready for JSON."""
-        return {"kind": "bars", **asdict(self), "bars": [asdict(bar) for bar in self.bars]}
 
 
 @dataclass(frozen=True)
@@ -169,8 +175,10 @@ class Interval:
 
 @brief
 @dataclass(frozen=True)
-class Intervals:
+class Intervals(_AsData):
     """Estimates with intervals, one below the other, each beside another value for the same number."""
+
+    kind: ClassVar[str] = "intervals"
 
     name: str
     title: str
@@ -188,10 +196,6 @@ class Intervals:
         _not_empty("intervals", self.intervals)
         if len({one.name for one in self.intervals}) < len(self.intervals):
             raise errors.parameter_out_of_range("the name of an interval", "used twice", "of one interval only")
-
-    def to_fields(self) -> dict[str, Any]:
-        """All of it, ready for JSON."""
-        return {"kind": "intervals", **asdict(self), "intervals": [asdict(one) for one in self.intervals]}
 
 
 @dataclass(frozen=True)
@@ -223,11 +227,13 @@ class GroupedInterval:
 
 @brief
 @dataclass(frozen=True)
-class GroupedIntervals:
+class GroupedIntervals(_AsData):
     """Estimates of several groups side by side, a row for each name; each interval thin, its inner part thick.
 
     ``x_from`` and ``x_to`` are the ends of the axis: what lies beyond is cut off, and drawn up to the edge.
     """
+
+    kind: ClassVar[str] = "grouped intervals"
 
     name: str
     title: str
@@ -247,10 +253,6 @@ class GroupedIntervals:
             raise errors.parameter_out_of_range("the name of an interval", "used twice", "of one interval of a group")
         if not self.x_from < self.x_to:
             raise errors.parameter_out_of_range("x_from", self.x_from, "below x_to")
-
-    def to_fields(self) -> dict[str, Any]:
-        """All of it, ready for JSON."""
-        return {"kind": "grouped intervals", **asdict(self), "intervals": [asdict(one) for one in self.intervals]}
 
 
 @dataclass(frozen=True)
@@ -288,8 +290,10 @@ class Panel:
 
 @brief
 @dataclass(frozen=True)
-class Panels:
+class Panels(_AsData):
     """Columns of panels, and rows of text below the first column for what has no place on an axis."""
+
+    kind: ClassVar[str] = "panels"
 
     name: str
     title: str
@@ -310,10 +314,6 @@ class Panels:
         titles = [panel.title for column in columns for panel in column]
         if len(set(titles)) < len(titles):
             raise errors.parameter_out_of_range("the title of a panel", "used twice", "of one panel only")
-
-    def to_fields(self) -> dict[str, Any]:
-        """All of it, ready for JSON."""
-        return {"kind": "panels", **asdict(self)}
 
 
 AnyPicture = Picture | Bars | Intervals | GroupedIntervals | Panels

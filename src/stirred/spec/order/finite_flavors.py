@@ -192,19 +192,6 @@ def comparability(flavor: Flavor | Specification | FiniteFlavor, datasets: Datas
     return Comparability(finite.names, edges, tuple(int(label) for label in labels))
 
 
-def is_vacuous(flavor: Flavor | FiniteFlavor, datasets: Datasets | None = None) -> bool:
-    """Whether the multiverse restricts nothing: every two datasets at a finite distance share a universe."""
-    finite = flavor if isinstance(flavor, FiniteFlavor) else FiniteFlavor.of(flavor, datasets)
-    near = (finite.distances < math.inf) & ~np.eye(len(finite.names), dtype=np.bool_)
-    return bool(np.all(finite.together[near]))
-
-
-def is_totally_vacuous(flavor: Flavor | FiniteFlavor, datasets: Datasets | None = None) -> bool:
-    """Whether every two different datasets share a universe, whatever their distance."""
-    finite = flavor if isinstance(flavor, FiniteFlavor) else FiniteFlavor.of(flavor, datasets)
-    return bool(np.all(finite.together | np.eye(len(finite.names), dtype=np.bool_)))
-
-
 @dataclass(frozen=True)
 class RealisedBudgets:
     """The budgets that a dataset has (Corollary A.2.2).
