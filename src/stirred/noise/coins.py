@@ -1,7 +1,7 @@
-"""Coins: Bernoulli variables with probability p, or exp(-x), for rational p and x; one for all rows or one for each.
+"""Coins and randomised response, exactly: Bernoulli variables with probability p, or exp(-x), for rational p and x.
 
-The law: P(True) = p, or exp(-x), exactly. A uniform number U is compared with the probability bit by bit, which needs
-16 bits unless they agree with the probability's own, then 48 more, then exact arithmetic.
+The law of a coin: P(True) = p, or exp(-x), exactly. A uniform number U is compared with the probability bit by bit,
+which needs 16 bits unless they agree with the probability's own, then 48 more, then exact arithmetic.
 
 Error budget: every probability is a pair of 64-bit integers with this meaning for the first 64 bits w of U. w < surely
 implies U < probability, w > possibly implies U >= probability, and in between the draw is undecided and settled by
@@ -11,17 +11,14 @@ draw in 2^64 being undecided. A single x has surely = possibly = floor(2^64 exp(
 the band of :mod:`stirred.noise.fixed_point`, about 1,000 wide: its exponent is the leading 64 bits of x, less than 3
 units of 2^-57 too small.
 
+The law of randomised response, independently for each value v among k categories: P(v) = 1 - p and P(u) = p / (k - 1)
+for each u other than v, exactly. With two categories the value is flipped with probability p. (Some texts replace by
+any of the k, the value itself included: that is this law with p (k - 1) / k in place of p.) For p <= 1 - 1/k it
+satisfies epsilon-differential privacy for a value with exp(epsilon) = (1 - p)(k - 1) / p. Whether a value is replaced
+is a coin, by which one of the others a uniform integer of :mod:`stirred.noise.uniform`; every value takes both draws,
+whatever the first one says.
+
 :func:`stirred.noise.select` draws the positions of the rows that come up True, and is faster for small p.
-
-Randomised response: each value is kept with probability 1 - p, else replaced by *another* one, uniformly.
-
-The law, independently for each value v among k categories: P(v) = 1 - p and P(u) = p / (k - 1) for each u other than v,
-exactly. With two categories the value is flipped with probability p. (Some texts replace by any of the k, the value
-itself included: that is this law with p (k - 1) / k in place of p.) For p <= 1 - 1/k it satisfies epsilon-differential
-privacy for a value with exp(epsilon) = (1 - p)(k - 1) / p.
-
-Whether a value is replaced is a coin of :mod:`stirred.noise.coins`, by which one of the others a uniform integer of
-:mod:`stirred.noise.uniform`; both are exact. Every value takes both draws, whatever the first one says.
 """
 
 from __future__ import annotations
@@ -44,14 +41,12 @@ from stirred.noise.fixed_point import (
     probability_band,
     quotient_of,
 )
-from stirred.noise.inversion import WIDE, Widths, happens, seen
+from stirred.noise.inversion import WIDE, Widths, happens, leave, longer, seen
 from stirred.noise.scales import CodedRows, Number, Numbers, Range, Rows, exact_number, exact_rows
 from stirred.noise.source import (
     BITS,
     DONE,
-    EMPTY,
     ROW,
-    STATUS,
     UNDECIDED,
     WORD,
     RandomSource,
@@ -89,6 +84,31 @@ def bernoulli_exp(x: Number | Numbers, size: int, source: RandomSource) -> NDArr
     3230
     """
     return _coins(x, size, source, "The exponent", _EXPONENT, _band_of_exp, _pair_bands_exp, happens)
+
+
+def randomised_response(values: NDArray[Any], p: Number, source: RandomSource, *, categories: int = 2) -> NDArray[Any]:
+    """``values``, whole numbers below ``categories`` or booleans, each replaced by another one with probability ``p``.
+
+    >>> from stirred.noise import SeededSource
+    >>> randomised_response(np.array([0, 1, 2, 2, 1, 0]), "1/2", SeededSource(3), categories=3).tolist()
+    [2, 2, 1, 1, 1, 0]
+    """
+    known = np.asarray(values)
+    if isinstance(categories, bool) or not isinstance(categories, int | np.integer):
+        raise errors.noise_not_a_number("The number of categories", categories)
+    if not 2 <= categories <= LARGEST_BOUND:
+        raise errors.noise_out_of_range("The number of categories", int(categories), "from 2 to 2^63")
+    if known.ndim != 1 or known.dtype.kind not in "iub" or (known.dtype.kind == "b" and categories != 2):
+        raise errors.response_values(int(categories))
+    if len(known) and (int(known.min()) < 0 or int(known.max()) >= categories):
+        raise errors.response_values(int(categories))
+    replaced = bernoulli(p, len(known), source)
+    if categories == 2:
+        return np.asarray(known ^ replaced.astype(known.dtype))
+    # Among the others in increasing order: those from the value itself on are one further.
+    other = uniform_integers(int(categories) - 1, len(known), source)
+    other += other >= known
+    return np.where(replaced, other, known).astype(known.dtype)
 
 
 def _coins(
@@ -150,40 +170,37 @@ def toss(
 
 
 @kernel
+def coin(words, at, head_bits, full_bits, surely, possibly):  # type: ignore[no-untyped-def]
+    """(1, 0, or -1 where it is undecided; the bits seen then; where the next draw begins) of the coin at ``at``."""
+    head = np.uint64(words[at]) >> np.uint64(16 - head_bits)
+    unused = np.uint64(64 - head_bits)
+    if head < surely >> unused:
+        return 1, np.uint64(0), at + 1
+    if head > possibly >> unused:
+        return 0, np.uint64(0), at + 1
+    bits = longer(words, at, head_bits, full_bits)
+    unused = np.uint64(64 - full_bits)
+    if bits < surely >> unused:
+        return 1, bits, at + 4
+    return (0 if bits > possibly >> unused else -1), bits, at + 4
+
+
+@kernel
 def _toss(words, head_bits, full_bits, surely, possibly, out, state):  # type: ignore[no-untyped-def]
     row = state[ROW]
     word = state[WORD]
     each = 1 if len(surely) == len(out) else 0
-    unseen, unused = np.uint64(16 - head_bits), np.uint64(64 - full_bits)
-    unused_first, rest_bits = np.uint64(64 - head_bits), full_bits - head_bits
     last = len(words) - 4
     status = DONE
     while row < len(out) and word <= last:
-        low, high = surely[row * each], possibly[row * each]
-        head = np.uint64(words[word]) >> unseen
-        word += 1
-        if head < low >> unused_first or head > high >> unused_first:
-            out[row] = head < low >> unused_first
-            row += 1
-            continue
-        rest = (
-            (np.uint64(words[word]) << np.uint64(32))
-            | (np.uint64(words[word + 1]) << np.uint64(16))
-            | np.uint64(words[word + 2])
-        )
-        word += 3
-        bits = (head << np.uint64(rest_bits)) | (rest >> np.uint64(48 - rest_bits))
-        if bits >= low >> unused and bits <= high >> unused:
+        side, bits, word = coin(words, word, head_bits, full_bits, surely[row * each], possibly[row * each])
+        if side < 0:
             state[BITS] = np.int64(bits)
             status = UNDECIDED
             break
-        out[row] = bits < low >> unused
+        out[row] = side == 1
         row += 1
-    if status == DONE and row < len(out):
-        status = EMPTY
-    state[ROW] = row
-    state[WORD] = word
-    state[STATUS] = status
+    leave(state, row, word, status, len(out))
 
 
 # -- bands ---------------------------------------------------------------------------------------------------
@@ -243,31 +260,3 @@ def below(p: Fraction, bits: int, width: int, source: RandomSource) -> bool:
             return True
         if bits >= scaled:
             return False
-
-
-def randomised_response(values: NDArray[Any], p: Number, source: RandomSource, *, categories: int = 2) -> NDArray[Any]:
-    """``values``, whole numbers below ``categories`` or booleans, each replaced by another one with probability ``p``.
-
-    >>> from stirred.noise import SeededSource
-    >>> randomised_response(np.array([0, 1, 2, 2, 1, 0]), "1/2", SeededSource(3), categories=3).tolist()
-    [2, 2, 1, 1, 1, 0]
-    """
-    known = np.asarray(values)
-    if isinstance(categories, bool) or not isinstance(categories, int | np.integer):
-        raise errors.noise_not_a_number("The number of categories", categories)
-    if not 2 <= categories <= LARGEST_BOUND:
-        raise errors.noise_out_of_range("The number of categories", int(categories), "from 2 to 2^63")
-    if known.ndim != 1 or known.dtype.kind not in "iub" or (known.dtype.kind == "b" and categories != 2):
-        raise errors.response_values(int(categories))
-    if len(known) and (int(known.min()) < 0 or int(known.max()) >= categories):
-        raise errors.response_values(int(categories))
-    replaced = bernoulli(p, len(known), source)
-    out: NDArray[Any]
-    if categories == 2:
-        out = known ^ replaced.astype(known.dtype)
-        return out
-    # Among the others in increasing order: those from the value itself on are one further.
-    other = uniform_integers(int(categories) - 1, len(known), source)
-    other += other >= known
-    out = np.where(replaced, other, known).astype(known.dtype)
-    return out

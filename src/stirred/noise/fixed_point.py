@@ -1,21 +1,19 @@
-"""Integers that provably enclose exp(-x), to as many bits as asked for.
+"""Integers that provably enclose exp(-x), to as many bits as asked for, and fixed-point arithmetic for kernels.
 
-Everything that a sampler decides rests on these bounds: low <= 2^bits exp(-x) <= high, for rational x >= 0. Only
-integers are used and every rounding has a direction, so that the bounds are theorems, not estimates.
+Everything that a sampler decides rests on bounds low <= 2^bits exp(-x) <= high, for rational x >= 0. Only integers are
+used and every rounding has a direction, so that the bounds are theorems, not estimates.
 
-Error budget, in units of 2^-P with P = ``bits`` + h + 16. The argument is halved h times, until y = x / 2^h < 1/256,
-and cut to a multiple of the unit, which moves exp(-y) down by at most 1. A term of the series for exp(-y) is at most 2
-too small (floor of a product, floor of a quotient, an earlier error divided by 256), the terms left out are below 2, so
-a sum of N terms is off by at most 2N + 2 either way. Squaring h times rounds down the one bound and up the other and
-at most doubles their distance each time; 16 bits more than h bits are then dropped.
+Error budget of :func:`exp_bounds`, in units of 2^-P with P = ``bits`` + h + 16. The argument is halved h times, until y
+= x / 2^h < 1/256, and cut to a multiple of the unit, which moves exp(-y) down by at most 1. A term of the series for
+exp(-y) is at most 2 too small (floor of a product, floor of a quotient, an earlier error divided by 256), the terms
+left out are below 2, so a sum of N terms is off by at most 2N + 2 either way. Squaring h times rounds down the one
+bound and up the other and at most doubles their distance each time; 16 bits more than h bits are then dropped.
 
-Fixed-point arithmetic for kernels, with written error bounds: products of 128 bits, reciprocals, exp(-x).
+Kernels have products of 128 bits, reciprocals and exp(-x). An exponent E >= 0 is a 64-bit integer in units of 2^-57 (so
+E < 128), a probability one in units of 2^-64. A rate R is kept as R = mantissa 2^-shift with a mantissa of 64 bits, cut
+off: mantissa <= R 2^shift < mantissa + 1 and 2^63 <= mantissa < 2^64.
 
-An exponent E >= 0 is a 64-bit integer in units of 2^-57 (so E < 128), a probability one in units of 2^-64. A rate R is
-kept as R = mantissa 2^-shift with a mantissa of 64 bits, cut off: mantissa <= R 2^shift < mantissa + 1 and
-2^63 <= mantissa < 2^64.
-
-Error budget.
+Their error budget:
 
 * :func:`exponent_of` computes y R for a whole number y given in 128 bits, of which the lowest ``cut`` are dropped. It
   never exceeds the true value. Below it by less than: 2 units for the mantissa (y R < 2^64 units, relative error

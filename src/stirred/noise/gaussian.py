@@ -1,6 +1,13 @@
-"""Method B: the discrete Gaussian of one large scale, by blocks and rejection.
+"""The discrete Gaussian: P(x) proportional to exp(-x^2 / (2 variance)) on all integers, exactly.
 
-The law: P(x) proportional to exp(-x^2 / (2 variance)) on all integers. With t = 2^s an attempt draws
+Given uniform random bits the law is the mathematical one, not an approximation: see :mod:`stirred.noise.inversion`
+(variances up to 2^20), method B below (larger ones) and :mod:`stirred.noise.scale_per_row` (a variance
+in each row) for the arguments and the error budgets. The parameter ``variance`` is that of the formula; the variance of
+what is drawn is a little smaller for variances below about 1. Canonne, Kamath and Steinke (2020), The Discrete Gaussian
+for Differential Privacy, Theorem 4: noise of this law on an integer query of sensitivity d satisfies rho-zCDP with rho
+= d^2 / (2 variance).
+
+Method B, for one variance above 2^20: blocks and rejection. With t = 2^s an attempt draws
 
 * a block k >= 0 with probability proportional to exp(-(k t)^2 / (2 variance)), by method T;
 * j uniform in 0, ..., t - 1 (s random bits), and a random sign; minus zero is rejected;
@@ -16,18 +23,9 @@ the band of :mod:`stirred.noise.fixed_point`, for y = j (2 k t + j) < t^2 (2 k +
 units (1 / (2 variance) <= 2^-13 t^-2). That is inside the 8 units of the band. Inside the band (2^-54 of the
 comparisons) the draw is settled by :func:`stirred.noise.inversion.happens`, with the rational exponent.
 
-Values are 64-bit and so is k t + j for sigma <= 2^40, the limit of this module: a block that is not in the table has a
+Values are 64-bit and so is k t + j for sigma <= 2^40, the limit of this method: a block that is not in the table has a
 probability below 2^-64 and is drawn by exact arithmetic, too; a value beyond 64 bits (below exp(-2^45)) raises
 OverflowError.
-
-The discrete Gaussian: P(x) proportional to exp(-x^2 / (2 variance)) on all integers, exactly.
-
-Given uniform random bits the law is the mathematical one, not an approximation: see :mod:`stirred.noise.inversion`
-(variances up to 2^20), :mod:`stirred.noise.gaussian` (larger ones) and :mod:`stirred.noise.scale_per_row` (a variance
-in each row) for the arguments and the error budgets. The parameter ``variance`` is that of the formula; the variance of
-what is drawn is a little smaller for variances below about 1. Canonne, Kamath and Steinke (2020), The Discrete Gaussian
-for Differential Privacy, Theorem 4: noise of this law on an integer query of sensitivity d satisfies rho-zCDP with rho
-= d^2 / (2 variance).
 
 Running time is not constant: see :mod:`stirred.noise.source`.
 """
@@ -43,17 +41,28 @@ from numpy.typing import NDArray
 
 from stirred._compiled import kernel
 from stirred.noise.fixed_point import exp_bounds, exp_steps, exponent_of, mantissa_of, multiply, probability_band
-from stirred.noise.inversion import WIDE, CutTable, Law, Widths, cut_table, happens, invert, resolve, search, seen
+from stirred.noise.inversion import (
+    WIDE,
+    CutTable,
+    Law,
+    Widths,
+    cut_table,
+    happens,
+    invert,
+    leave,
+    longer,
+    resolve,
+    search,
+    seen,
+)
 from stirred.noise.scale_per_row import draw_each
 from stirred.noise.scales import Number, Numbers, Range, exact_number, exact_rows
 from stirred.noise.source import (
     BITS,
     DONE,
-    EMPTY,
     FIRST,
     ROW,
     SECOND,
-    STATUS,
     UNDECIDED,
     WORD,
     RandomSource,
@@ -63,7 +72,58 @@ from stirred.noise.source import (
     in_chunks,
 )
 
+LARGEST_VARIANCE = 1 << 80
+"""What the error budgets of methods B and U carry: a sigma of 2^40."""
+
+LARGEST_TABLE = 1 << 20
+"""Variances up to here have one table of all values, at most 18,600 cuts."""
+
+_WHAT = "The variance of a discrete Gaussian"
+_RANGE = Range("greater than 0", limit=LARGEST_VARIANCE)
+
 MOST_BLOCKS = 1 << 11
+
+
+def discrete_gaussian(variance: Number, size: int, source: RandomSource) -> NDArray[np.int64]:
+    """``size`` independent draws with one variance, 0 < variance <= 2^80.
+
+    >>> from stirred.noise import SeededSource
+    >>> discrete_gaussian("3/7", 12, SeededSource(1)).tolist()
+    [0, -1, 0, 0, 0, 0, -1, 0, 0, -1, 0, -1]
+    """
+    exact = _RANGE.check(exact_number(variance, _WHAT), _WHAT)
+    return _draw(exact, counted(size), source)
+
+
+def discrete_gaussian_each(variances: Numbers, source: RandomSource) -> NDArray[np.int64]:
+    """One independent draw for each variance: a sequence of numbers, or integer arrays (numerators, denominators).
+
+    >>> from stirred.noise import SeededSource
+    >>> discrete_gaussian_each([1, "1/3", 10**12], SeededSource(1)).tolist()
+    [0, 0, -182792]
+    """
+    return draw_each(2, exact_rows(variances, _WHAT, _RANGE), _draw, source)
+
+
+def gaussian_law(variance: Fraction) -> Law:
+    """All integers, P(k) proportional to exp(-k^2 / (2 variance))."""
+    return Law(2, 1 / (2 * variance), "line")
+
+
+def _draw(variance: Fraction, size: int, source: RandomSource) -> NDArray[np.int64]:
+    out = np.empty(size, dtype=np.int64)
+    if size == 0:
+        return out
+    if variance <= LARGEST_TABLE:
+        table = cut_table(gaussian_law(variance))
+        in_chunks(size, source, lambda start, stop, own: invert(table, out[start:stop], own))
+    else:
+        blocks = block_table(variance)
+        in_chunks(size, source, lambda start, stop, own: draw_blocks(blocks, out[start:stop], own))
+    return out
+
+
+# -- method B -------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +171,6 @@ def _blocks(words, within_bits, head_bits, full_bits, cells, cuts, at_once, mant
     unseen = np.uint64(16 - head_bits)
     few = within_bits < 16
     mask = (np.uint64(1) << np.uint64(within_bits)) - np.uint64(1)
-    rest_bits = full_bits - head_bits
     unused = np.uint64(64 - full_bits)
     cut = max(0, 2 * within_bits - 52)
     last = len(words) - 11
@@ -145,13 +204,8 @@ def _blocks(words, within_bits, head_bits, full_bits, cells, cuts, at_once, mant
             out[row] = x
             row += 1
             continue
-        rest = (
-            (np.uint64(words[word]) << np.uint64(32))
-            | (np.uint64(words[word + 1]) << np.uint64(16))
-            | np.uint64(words[word + 2])
-        )
+        bits = longer(words, word - 1, head_bits, full_bits)
         word += 3
-        bits = (head << np.uint64(rest_bits)) | (rest >> np.uint64(48 - rest_bits))
         high, low = multiply(within, start + size)
         surely, possibly = probability_band(exponent_of(high, low, cut, mantissa, shift), steps)
         if bits < surely >> unused:
@@ -163,11 +217,7 @@ def _blocks(words, within_bits, head_bits, full_bits, cells, cuts, at_once, mant
             state[SECOND] = x
             status = UNDECIDED
             break
-    if status == DONE and row < len(out):
-        status = EMPTY
-    state[ROW] = row
-    state[WORD] = word
-    state[STATUS] = status
+    leave(state, row, word, status, len(out))
 
 
 def draw_blocks(table: BlockTable, out: NDArray[np.int64], source: RandomSource) -> None:
@@ -202,52 +252,3 @@ def draw_blocks(table: BlockTable, out: NDArray[np.int64], source: RandomSource)
 def _exponent(table: BlockTable, block: int, size: int) -> Fraction:
     """(x^2 - (k t)^2) / (2 variance)"""
     return (size**2 - (block << table.within_bits) ** 2) / (2 * table.variance)
-
-
-LARGEST_VARIANCE = 1 << 80
-"""What the error budgets of methods B and U carry: a sigma of 2^40."""
-
-LARGEST_TABLE = 1 << 20
-"""Variances up to here have one table of all values, at most 18,600 cuts."""
-
-_WHAT = "The variance of a discrete Gaussian"
-_RANGE = Range("greater than 0", limit=LARGEST_VARIANCE)
-
-
-def discrete_gaussian(variance: Number, size: int, source: RandomSource) -> NDArray[np.int64]:
-    """``size`` independent draws with one variance, 0 < variance <= 2^80.
-
-    >>> from stirred.noise import SeededSource
-    >>> discrete_gaussian("3/7", 12, SeededSource(1)).tolist()
-    [0, -1, 0, 0, 0, 0, -1, 0, 0, -1, 0, -1]
-    """
-    exact = _RANGE.check(exact_number(variance, _WHAT), _WHAT)
-    return _draw(exact, counted(size), source)
-
-
-def discrete_gaussian_each(variances: Numbers, source: RandomSource) -> NDArray[np.int64]:
-    """One independent draw for each variance: a sequence of numbers, or integer arrays (numerators, denominators).
-
-    >>> from stirred.noise import SeededSource
-    >>> discrete_gaussian_each([1, "1/3", 10**12], SeededSource(1)).tolist()
-    [0, 0, -182792]
-    """
-    return draw_each(2, exact_rows(variances, _WHAT, _RANGE), _draw, source)
-
-
-def gaussian_law(variance: Fraction) -> Law:
-    """All integers, P(k) proportional to exp(-k^2 / (2 variance))."""
-    return Law(2, 1 / (2 * variance), "line")
-
-
-def _draw(variance: Fraction, size: int, source: RandomSource) -> NDArray[np.int64]:
-    out = np.empty(size, dtype=np.int64)
-    if size == 0:
-        return out
-    if variance <= LARGEST_TABLE:
-        table = cut_table(gaussian_law(variance))
-        in_chunks(size, source, lambda start, stop, own: invert(table, out[start:stop], own))
-    else:
-        blocks = block_table(variance)
-        in_chunks(size, source, lambda start, stop, own: draw_blocks(blocks, out[start:stop], own))
-    return out

@@ -22,15 +22,12 @@ Gaussian.
 
 Method T: draws from one law by inversion of a certified table, lazily, 16 bits and then 64.
 
-The law is that of :class:`stirred.noise.inversion.Law`: X = min {k : U < F(k)}, with U an endless string of random
-bits.
-
 * 16 bits settle it unless a cut F(k) falls inside their cell; a table of 65,536 cells says which.
 * Else 48 more bits make w, the first 64 of U, which is compared with the cuts c_k = floor(2^64 F(k)): w < c_k means
   U < F(k) and w > c_k means U > F(k).
-* w = c_k is *undecided*; :func:`stirred.noise.inversion.resolve` goes on with more bits and more precision.
+* w = c_k is *undecided*; :func:`resolve` goes on with more bits and more precision.
 
-Error budget: none is spent. Every cut is certified (lower and upper bound of F(k) have the same floor; the precision
+Method T spends no error. Every cut is certified (lower and upper bound of F(k) have the same floor; the precision
 grows until they have), and no decision is taken unless every continuation of the bits gives the same answer for the
 true F. Cuts whose floor is 0, or 2^64 - 1, are listed once: beyond them all values lie in w = 0 and in w = 2^64 - 1,
 which are undecided. About 2^-64 per cut and draw is undecided, some 1e-15 for the largest tables.
@@ -235,8 +232,8 @@ def cut_table(law: Law, widths: Widths = WIDE) -> CutTable:
 
 
 @kernel
-def search(words, at, head_bits, full_bits, cuts):  # type: ignore[no-untyped-def]
-    """The draw whose head, at ``at``, did not settle it, from three more words: (cuts passed or -1, bits seen)."""
+def longer(words, at, head_bits, full_bits):  # type: ignore[no-untyped-def]
+    """The first ``full_bits`` bits of the number whose head is at ``at``, from three more words."""
     head = np.uint64(words[at]) >> np.uint64(16 - head_bits)
     rest = (
         (np.uint64(words[at + 1]) << np.uint64(32))
@@ -244,7 +241,13 @@ def search(words, at, head_bits, full_bits, cuts):  # type: ignore[no-untyped-de
         | np.uint64(words[at + 3])
     )
     rest_bits = full_bits - head_bits
-    bits = (head << np.uint64(rest_bits)) | (rest >> np.uint64(48 - rest_bits))
+    return (head << np.uint64(rest_bits)) | (rest >> np.uint64(48 - rest_bits))
+
+
+@kernel
+def search(words, at, head_bits, full_bits, cuts):  # type: ignore[no-untyped-def]
+    """The draw whose head, at ``at``, did not settle it, from three more words: (cuts passed or -1, bits seen)."""
+    bits = longer(words, at, head_bits, full_bits)
     passed, beyond = np.int64(0), np.int64(len(cuts))  # cuts at or below the bits; numpy's search is slow to compile
     while passed < beyond:
         middle = (passed + beyond) // 2
@@ -255,6 +258,14 @@ def search(words, at, head_bits, full_bits, cuts):  # type: ignore[no-untyped-de
     if passed > 0 and cuts[passed - 1] == bits:
         return -1, bits
     return passed, bits
+
+
+@kernel
+def leave(state, row, word, status, rows):  # type: ignore[no-untyped-def]
+    """Save where to go on; what ended neither done nor undecided wants more words."""
+    state[ROW] = row
+    state[WORD] = word
+    state[STATUS] = EMPTY if status == DONE and row < rows else status
 
 
 @kernel
@@ -277,11 +288,7 @@ def _invert(words, head_bits, full_bits, cells, cuts, first, out, state):  # typ
                 break
         out[row] = first + passed
         row += 1
-    if status == DONE and row < len(out):
-        status = EMPTY
-    state[ROW] = row
-    state[WORD] = word
-    state[STATUS] = status
+    leave(state, row, word, status, len(out))
 
 
 def seen(state: State, slot: int = BITS) -> int:

@@ -24,17 +24,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred._compiled import kernel
-from stirred.noise.inversion import WIDE, CutTable, Law, Widths, cut_table, invert, resolve, search, seen
+from stirred.noise.inversion import WIDE, CutTable, Law, Widths, cut_table, invert, leave, resolve, search, seen
 from stirred.noise.scale_per_row import draw_each
 from stirred.noise.scales import Number, Numbers, Range, exact_number, exact_rows
 from stirred.noise.source import (
     BITS,
     DONE,
-    EMPTY,
     FIRST,
     ROW,
     SECOND,
-    STATUS,
     UNDECIDED,
     WORD,
     RandomSource,
@@ -151,11 +149,7 @@ def _digits(  # type: ignore[no-untyped-def]
         high = first + passed
         out[row] = (high << lower_bits) + (low if high >= 0 else (np.int64(1) << lower_bits) - 1 - low)
         row += 1
-    if status == DONE and row < len(out):
-        status = EMPTY
-    state[ROW] = row
-    state[WORD] = word
-    state[STATUS] = status
+    leave(state, row, word, status, len(out))
 
 
 def draw_digits(tables: Digits, out: NDArray[np.int64], source: RandomSource) -> None:

@@ -51,16 +51,14 @@ from stirred.noise.fixed_point import (
     multiply,
     probability_band,
 )
-from stirred.noise.inversion import Law, Widths, cells_of, certified_cuts, happens, resolve, seen
+from stirred.noise.inversion import Law, Widths, cells_of, certified_cuts, happens, leave, resolve, seen
 from stirred.noise.scales import Rows
 from stirred.noise.source import (
     BITS,
     DONE,
-    EMPTY,
     FIRST,
     ROW,
     SECOND,
-    STATUS,
     UNDECIDED,
     WORD,
     RandomSource,
@@ -190,11 +188,7 @@ def _universal(  # type: ignore[no-untyped-def]
             state[SECOND] = x
             status = UNDECIDED
             break
-    if status == DONE and row < len(out):
-        status = EMPTY
-    state[ROW] = row
-    state[WORD] = word
-    state[STATUS] = status
+    leave(state, row, word, status, len(out))
 
 
 def draw_universal(tables: References, rows: Rows, start: int, out: NDArray[np.int64], source: RandomSource) -> None:

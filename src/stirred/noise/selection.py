@@ -1,4 +1,4 @@
-"""Independent selection with an exactly rational probability, by geometric gaps.
+"""Independent selection with exactly rational probabilities: one for all records, by geometric gaps, or one a class.
 
 The law. Each of ``n`` records is selected independently with probability ``rate`` = a/b, exactly. Equivalently the
 number of records passed over before the next selected one is geometric, P(gap >= k) = (1 - a/b)^k, and gaps are
@@ -18,18 +18,15 @@ The table ends after K cuts. A gap of K or more means "pass over K records and d
 the geometric law has no memory. The word widths are arguments so that the tests can run the same kernels with words
 of a few bits, where the rare paths are common.
 
+Where records have different rates, each one of a few exact fractions, record i is selected independently with the rate
+of its class, exactly. Selection over a file is one call of :func:`select` for each class, so it costs one draw per
+selected record. Selection in groups *given that no group has exactly one selected* tosses a coin for every record of a
+group, and all of them again while exactly one came up: only so is the law the conditional one. Coins are those of
+:mod:`stirred.noise.coins`. A group is tossed 1/P(not exactly one) times on average, which is two at most for equal
+rates, and many for a group of one record of rate near 1 and one of rate near 0
+(:func:`stirred.swap.law.theorem.kept_share`).
+
 Not claimed: constant time. How long a draw takes depends on what is drawn.
-
-Independent selection where records have different rates, each one of a few exact fractions.
-
-The law. Record i is selected independently with the rate of its class, exactly. Selection over a file is one call of
-:func:`stirred.noise.selection.select` for each class, so it costs one draw per selected record. Selection in groups
-*given that no group has exactly one selected* tosses a coin for every record of a group, and all of them again while
-exactly one came up: only so is the law the conditional one. Coins are those of :mod:`stirred.noise.coins`: decided by
-16 bits, else by 64, else by exact arithmetic.
-
-A group is tossed 1/P(not exactly one) times on average, which is two at most for equal rates, and many for a group of
-one record of rate near 1 and one of rate near 0 (:func:`stirred.swap.law.theorem.kept_share`).
 """
 
 from __future__ import annotations
@@ -44,8 +41,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred._compiled import kernel
-from stirred.noise.coins import band_of_fraction, below
-from stirred.noise.inversion import WIDE, Widths, seen
+from stirred.noise.coins import band_of_fraction, below, coin
+from stirred.noise.inversion import WIDE, Widths, longer, seen
 from stirred.noise.source import (
     BITS,
     DONE,
@@ -58,15 +55,15 @@ from stirred.noise.source import (
     WORD,
     RandomSource,
     State,
+    block_of_words,
     feed,
-    words16,
 )
 
 MOST_CUTS = 1024
 """Cuts in a gap table; more would fill the 16-bit cells with cuts, fewer would waste draws at small rates."""
 
-_AT, _COUNT, _WORD, _GROUP, _STATUS, _BITS = range(6)  # slots of the state that kernels resume from
-_DONE, _EMPTY, _UNDECIDED, _FULL = range(4)  # why a kernel returned
+_AT, _COUNT, _GROUP = ROW, FIRST, SECOND  # slots of the state that kernels of gaps resume from
+_FULL = 3  # why such a kernel returned, beside the usual: there is no room for what was selected
 _NEEDS_WORDS, _IS_UNDECIDED = -1, -2  # what _gap says instead of a gap
 
 
@@ -93,158 +90,6 @@ class GapTable:
     def arrays(self) -> tuple[int, int, NDArray[np.int16], NDArray[np.uint64], NDArray[np.bool_]]:
         """What the kernels need, in their order."""
         return self.head_bits, self.full_bits, self.cells, self.cuts, self.whole
-
-
-def cut_values(rate: Fraction) -> list[Fraction]:
-    """F(0), ..., F(K-1): K cuts cover all but 2^-10 of the mass, or MOST_CUTS of them at small rates."""
-    missed = 1 - rate
-    cuts = [rate]
-    beyond = missed
-    while len(cuts) < MOST_CUTS and beyond * 1024 > 1:
-        beyond *= missed
-        cuts.append(1 - beyond)
-    return cuts
-
-
-@lru_cache(maxsize=64)
-def gap_table(rate: Fraction, head_bits: int = 16, full_bits: int = 64) -> GapTable:
-    """The table of one rate, 0 < rate < 1; widths other than (16, 64) are for tests."""
-    if not 0 < rate < 1:
-        raise ValueError("a gap table needs a rate strictly between 0 and 1")
-    if not 1 <= head_bits <= 16 or not 0 < full_bits - head_bits <= 48:
-        raise ValueError("a head has at most 16 bits and at most 48 follow it")
-    values = cut_values(rate)
-    heads = np.arange(1 << head_bits)
-    scaled = [(value.numerator << head_bits, value.denominator) for value in values]
-    floors = np.array([top // bottom for top, bottom in scaled])
-    ceilings = np.array([-(-top // bottom) for top, bottom in scaled])
-    fewest = np.searchsorted(ceilings, heads, side="right")  # cuts at or below the cell's lower end
-    most = np.searchsorted(floors, heads, side="right")  # cuts below the cell's upper end
-    full = [divmod(value.numerator << full_bits, value.denominator) for value in values]
-    return GapTable(
-        rate=rate,
-        head_bits=head_bits,
-        full_bits=full_bits,
-        cells=np.where(fewest == most, fewest, -1).astype(np.int16),
-        cuts=np.array([quotient for quotient, _ in full], dtype=np.uint64),
-        whole=np.array([remainder == 0 for _, remainder in full]),
-    )
-
-
-@kernel
-def _gap(words, at, head_bits, full_bits, cells, cuts, whole, state):  # type: ignore[no-untyped-def]
-    """One gap from ``words`` at ``at``: (gap, next position), or a negative code instead of the gap."""
-    if at + 4 > len(words):
-        return _NEEDS_WORDS, at
-    head = np.uint64(words[at]) >> np.uint64(16 - head_bits)
-    gap = np.int64(cells[head])
-    if gap >= 0:
-        return gap, at + 1
-    rest = (
-        (np.uint64(words[at + 1]) << np.uint64(32))
-        | (np.uint64(words[at + 2]) << np.uint64(16))
-        | np.uint64(words[at + 3])
-    )
-    rest_bits = full_bits - head_bits
-    bits = (head << np.uint64(rest_bits)) | (rest >> np.uint64(48 - rest_bits))
-    gap = np.int64(np.searchsorted(cuts, bits, side="right"))
-    if gap > 0 and cuts[gap - 1] == bits and not whole[gap - 1]:
-        state[_BITS] = np.int64(bits)
-        return _IS_UNDECIDED, at + 4
-    return gap, at + 4
-
-
-@kernel
-def _select(records, forced, words, head_bits, full_bits, cells, cuts, whole, selected, state):  # type: ignore[no-untyped-def]
-    """Fill ``selected`` with the positions chosen among ``records``; resume from and save to ``state``."""
-    reach = len(cuts)
-    at = state[_AT]
-    count = state[_COUNT]
-    word = state[_WORD]
-    status = _DONE
-    while at < records:
-        if forced >= 0:
-            gap = forced
-            forced = -1
-        else:
-            gap, word = _gap(words, word, head_bits, full_bits, cells, cuts, whole, state)
-            if gap < 0:
-                status = _EMPTY if gap == _NEEDS_WORDS else _UNDECIDED
-                break
-        at += gap
-        if gap == reach:
-            continue
-        if at < records:
-            if count == len(selected):  # the caller makes room and comes back with the same gap
-                at -= gap
-                state[_BITS] = gap
-                status = _FULL
-                break
-            selected[count] = at
-            count += 1
-            at += 1
-    state[_AT] = at
-    state[_COUNT] = count
-    state[_WORD] = word
-    state[_STATUS] = status
-
-
-@kernel
-def _reselect(starts, forced, words, head_bits, full_bits, cells, cuts, whole, chosen, state):  # type: ignore[no-untyped-def]
-    """Per group: select until the number selected is not one. ``state[_COUNT]`` counts within the group."""
-    reach = len(cuts)
-    group = state[_GROUP]
-    at = state[_AT]
-    count = state[_COUNT]
-    word = state[_WORD]
-    status = _DONE
-    while group < len(starts) - 1:
-        start = starts[group]
-        size = starts[group + 1] - start
-        if size < 2:
-            group += 1
-            continue
-        while at < size:
-            if forced >= 0:
-                gap = forced
-                forced = -1
-            else:
-                gap, word = _gap(words, word, head_bits, full_bits, cells, cuts, whole, state)
-                if gap < 0:
-                    status = _EMPTY if gap == _NEEDS_WORDS else _UNDECIDED
-                    break
-            at += gap
-            if gap < reach and at < size:
-                chosen[start + at] = True
-                count += 1
-                at += 1
-        if status != _DONE:
-            break
-        if count == 1:
-            for i in range(start, start + size):
-                chosen[i] = False
-        else:
-            group += 1
-        at = 0
-        count = 0
-    state[_GROUP] = group
-    state[_AT] = at
-    state[_COUNT] = count
-    state[_WORD] = word
-    state[_STATUS] = status
-
-
-def _resolve(table: GapTable, bits: int, source: RandomSource) -> int:
-    """Finish an undecided draw whose first ``full_bits`` bits are ``bits``, exactly."""
-    values = cut_values(table.rate)
-    width = table.full_bits
-    while True:
-        bits = (bits << 64) | int.from_bytes(source.take(8), "big")
-        width += 64
-        low, high = Fraction(bits, 1 << width), Fraction(bits + 1, 1 << width)
-        at_most, below = bisect_right(values, low), bisect_left(values, high)
-        if at_most == below:
-            return at_most
 
 
 def select(records: int, rate: Fraction, source: RandomSource, table: GapTable | None = None) -> NDArray[np.uint32]:
@@ -300,33 +145,6 @@ def reselect(
     return chosen
 
 
-def _drive(
-    step: Callable[[int, NDArray[np.uint16]], None],
-    table: GapTable,
-    state: NDArray[np.int64],
-    source: RandomSource,
-    words_expected: int,
-    grow: Callable[[], None] | None = None,
-) -> None:
-    """Call ``step`` with a gap to start from, or -1, and words, until it is done."""
-    words = words16(source, words_expected)
-    forced = -1
-    while True:
-        step(forced, words)
-        forced = -1
-        if state[_STATUS] == _DONE:
-            return
-        if state[_STATUS] == _EMPTY:
-            words = words16(source, words_expected)
-            state[_WORD] = 0
-        elif state[_STATUS] == _UNDECIDED:
-            forced = _resolve(table, int(state[_BITS].view(np.uint64)), source)
-        else:
-            assert grow is not None
-            forced = int(state[_BITS])  # the gap that found no room
-            grow()
-
-
 def select_by_class(
     classes: NDArray[np.unsignedinteger], rates: Sequence[Fraction], source: RandomSource
 ) -> NDArray[np.uint32]:
@@ -379,6 +197,179 @@ def reselect_by_class(
     return chosen
 
 
+def cut_values(rate: Fraction) -> list[Fraction]:
+    """F(0), ..., F(K-1): K cuts cover all but 2^-10 of the mass, or MOST_CUTS of them at small rates."""
+    missed = 1 - rate
+    cuts = [rate]
+    beyond = missed
+    while len(cuts) < MOST_CUTS and beyond * 1024 > 1:
+        beyond *= missed
+        cuts.append(1 - beyond)
+    return cuts
+
+
+@lru_cache(maxsize=64)
+def gap_table(rate: Fraction, head_bits: int = 16, full_bits: int = 64) -> GapTable:
+    """The table of one rate, 0 < rate < 1; widths other than (16, 64) are for tests."""
+    if not 0 < rate < 1:
+        raise ValueError("a gap table needs a rate strictly between 0 and 1")
+    if not 1 <= head_bits <= 16 or not 0 < full_bits - head_bits <= 48:
+        raise ValueError("a head has at most 16 bits and at most 48 follow it")
+    values = cut_values(rate)
+    heads = np.arange(1 << head_bits)
+    scaled = [(value.numerator << head_bits, value.denominator) for value in values]
+    floors = np.array([top // bottom for top, bottom in scaled])
+    ceilings = np.array([-(-top // bottom) for top, bottom in scaled])
+    fewest = np.searchsorted(ceilings, heads, side="right")  # cuts at or below the cell's lower end
+    most = np.searchsorted(floors, heads, side="right")  # cuts below the cell's upper end
+    full = [divmod(value.numerator << full_bits, value.denominator) for value in values]
+    return GapTable(
+        rate=rate,
+        head_bits=head_bits,
+        full_bits=full_bits,
+        cells=np.where(fewest == most, fewest, -1).astype(np.int16),
+        cuts=np.array([quotient for quotient, _ in full], dtype=np.uint64),
+        whole=np.array([remainder == 0 for _, remainder in full]),
+    )
+
+
+@kernel
+def _gap(words, at, head_bits, full_bits, cells, cuts, whole, state):  # type: ignore[no-untyped-def]
+    """One gap from ``words`` at ``at``: (gap, next position), or a negative code instead of the gap."""
+    if at + 4 > len(words):
+        return _NEEDS_WORDS, at
+    head = np.uint64(words[at]) >> np.uint64(16 - head_bits)
+    gap = np.int64(cells[head])
+    if gap >= 0:
+        return gap, at + 1
+    bits = longer(words, at, head_bits, full_bits)
+    gap = np.int64(np.searchsorted(cuts, bits, side="right"))
+    if gap > 0 and cuts[gap - 1] == bits and not whole[gap - 1]:
+        state[BITS] = np.int64(bits)
+        return _IS_UNDECIDED, at + 4
+    return gap, at + 4
+
+
+@kernel
+def _select(records, forced, words, head_bits, full_bits, cells, cuts, whole, selected, state):  # type: ignore[no-untyped-def]
+    """Fill ``selected`` with the positions chosen among ``records``; resume from and save to ``state``."""
+    reach = len(cuts)
+    at = state[_AT]
+    count = state[_COUNT]
+    word = state[WORD]
+    status = DONE
+    while at < records:
+        if forced >= 0:
+            gap = forced
+            forced = -1
+        else:
+            gap, word = _gap(words, word, head_bits, full_bits, cells, cuts, whole, state)
+            if gap < 0:
+                status = EMPTY if gap == _NEEDS_WORDS else UNDECIDED
+                break
+        at += gap
+        if gap == reach:
+            continue
+        if at < records:
+            if count == len(selected):  # the caller makes room and comes back with the same gap
+                at -= gap
+                state[BITS] = gap
+                status = _FULL
+                break
+            selected[count] = at
+            count += 1
+            at += 1
+    state[_AT] = at
+    state[_COUNT] = count
+    state[WORD] = word
+    state[STATUS] = status
+
+
+@kernel
+def _reselect(starts, forced, words, head_bits, full_bits, cells, cuts, whole, chosen, state):  # type: ignore[no-untyped-def]
+    """Per group: select until the number selected is not one. ``state[_COUNT]`` counts within the group."""
+    reach = len(cuts)
+    group = state[_GROUP]
+    at = state[_AT]
+    count = state[_COUNT]
+    word = state[WORD]
+    status = DONE
+    while group < len(starts) - 1:
+        start = starts[group]
+        size = starts[group + 1] - start
+        if size < 2:
+            group += 1
+            continue
+        while at < size:
+            if forced >= 0:
+                gap = forced
+                forced = -1
+            else:
+                gap, word = _gap(words, word, head_bits, full_bits, cells, cuts, whole, state)
+                if gap < 0:
+                    status = EMPTY if gap == _NEEDS_WORDS else UNDECIDED
+                    break
+            at += gap
+            if gap < reach and at < size:
+                chosen[start + at] = True
+                count += 1
+                at += 1
+        if status != DONE:
+            break
+        if count == 1:
+            for i in range(start, start + size):
+                chosen[i] = False
+        else:
+            group += 1
+        at = 0
+        count = 0
+    state[_GROUP] = group
+    state[_AT] = at
+    state[_COUNT] = count
+    state[WORD] = word
+    state[STATUS] = status
+
+
+def _drive(
+    step: Callable[[int, NDArray[np.uint16]], None],
+    table: GapTable,
+    state: NDArray[np.int64],
+    source: RandomSource,
+    words_expected: int,
+    grow: Callable[[], None] | None = None,
+) -> None:
+    """Call ``step`` with a gap to start from, or -1, and words, until it is done."""
+    words = block_of_words(source, 2, words_expected)
+    forced = -1
+    while True:
+        step(forced, words)
+        forced = -1
+        if state[STATUS] == DONE:
+            return
+        if state[STATUS] == EMPTY:
+            words = block_of_words(source, 2, words_expected)
+            state[WORD] = 0
+        elif state[STATUS] == UNDECIDED:
+            forced = _resolve(table, seen(state), source)
+        else:
+            assert grow is not None
+            forced = int(state[BITS])  # the gap that found no room
+            grow()
+
+
+def _resolve(table: GapTable, bits: int, source: RandomSource) -> int:
+    """Finish an undecided draw whose first ``full_bits`` bits are ``bits``, exactly."""
+    values = cut_values(table.rate)
+    width = table.full_bits
+    while True:
+        bits = (bits << 64) | int.from_bytes(source.take(8), "big")
+        width += 64
+        low, high = Fraction(bits, 1 << width), Fraction(bits + 1, 1 << width)
+        at_most, below = bisect_right(values, low), bisect_left(values, high)
+        if at_most == below:
+            return at_most
+
+
 @kernel
 def _positions(classes, wanted, rows):  # type: ignore[no-untyped-def]
     at = 0
@@ -395,8 +386,6 @@ def _reselect_by_class(words, head_bits, full_bits, starts, classes, surely, pos
     word = state[WORD]
     group = state[FIRST]
     count = state[SECOND]
-    unseen, unused = np.uint64(16 - head_bits), np.uint64(64 - full_bits)
-    unused_first, rest_bits = np.uint64(64 - head_bits), full_bits - head_bits
     last = len(words) - 4
     status = DONE
     while group < len(starts) - 1:
@@ -413,28 +402,17 @@ def _reselect_by_class(words, head_bits, full_bits, starts, classes, surely, pos
         if word > last:
             status = EMPTY
             break
-        low, high = surely[classes[row]], possibly[classes[row]]
-        head = np.uint64(words[word]) >> unseen
-        word += 1
-        hit = head < low >> unused_first
-        if not hit and head <= high >> unused_first:
-            rest = (
-                (np.uint64(words[word]) << np.uint64(32))
-                | (np.uint64(words[word + 1]) << np.uint64(16))
-                | np.uint64(words[word + 2])
-            )
-            word += 3
-            bits = (head << np.uint64(rest_bits)) | (rest >> np.uint64(48 - rest_bits))
-            if bits >= low >> unused and bits <= high >> unused:
-                state[BITS] = np.int64(bits)
-                status = UNDECIDED
-                break
-            hit = bits < low >> unused
-        chosen[row] = hit
-        count += hit
+        own = classes[row]
+        side, bits, word = coin(words, word, head_bits, full_bits, surely[own], possibly[own])
+        if side < 0:
+            state[BITS] = np.int64(bits)
+            status = UNDECIDED
+            break
+        chosen[row] = side == 1
+        count += side
         row += 1
-    state[ROW] = row
-    state[WORD] = word
     state[FIRST] = group
     state[SECOND] = count
+    state[ROW] = row
+    state[WORD] = word
     state[STATUS] = status

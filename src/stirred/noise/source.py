@@ -1,14 +1,10 @@
-"""Sources of random bits: the operating system's generator, and a repeatable one for tests.
+"""Sources of random bits, the operating system's generator or a repeatable one for tests, and how kernels get them.
 
 Kernels never call back for a word. They are handed a block, consume it, and return to be handed the next, so the
 cost of a system call is spread over some hundred thousand draws. What is left of a block is thrown away, never
 reused. Each caller (each worker) takes its own blocks, so there are no seeds, no streams to split and nothing to
-store: the bits that made a release cannot be found again.
-
-:class:`SeededSource` exists for tests. It is reachable from Python only and everything drawn from it is marked
-*not for release*.
-
-Draws batches in chunks on all cores; each kernel gets blocks of random words until it is done.
+store: the bits that made a release cannot be found again. :class:`SeededSource` exists for tests. It is reachable from
+Python only and everything drawn from it is marked *not for release*.
 
 A batch is cut into chunks of :data:`CHUNK_ROWS` rows whatever the number of threads, and every chunk draws its own
 blocks of words, so memory stays bounded and threads share nothing. With the system's generator all chunks draw from it
@@ -16,8 +12,8 @@ directly. A :class:`SeededSource` gives each chunk a stream of its own, keyed in
 depends on the key and on nothing else. Any other source is asked by one thread, chunk after chunk.
 
 A kernel fills rows until one of three things happens: it is done, its words are used up, or a draw is *undecided*. Then
-it says so in ``state`` and returns; here it gets new words, or ``finish`` settles the one draw with exact arithmetic
-and says whether the row is filled (it is not when the attempt was rejected). Kernels never call back.
+it says so in ``state`` and returns; :func:`feed` hands it new words, or ``finish`` settles the one draw with exact
+arithmetic and says whether the row is filled (it is not when the attempt was rejected).
 
 Not claimed: constant time. Table look-ups, rejections and undecided draws take time that depends on what is drawn, so
 whoever can time single draws, or watch the caches, learns about them. Batches blur this and do not remove it.
@@ -38,6 +34,20 @@ from stirred._threads import thread_count, thread_pool
 
 BLOCK_BYTES = 1 << 18
 """Large enough that the system call is negligible, small enough to stay in a core's cache."""
+
+CHUNK_ROWS = 1 << 17
+"""Rows that one thread draws at a time."""
+
+WORDS_BYTES = 1 << 17
+"""Bytes in a block of words: together with a table of 65,536 cells it stays in a core's own cache."""
+
+ROW, WORD, STATUS, BITS, FIRST, SECOND = range(6)
+"""Slots of the state that kernels resume from; the last two are each kernel's own."""
+
+DONE, EMPTY, UNDECIDED = range(3)
+"""Why a kernel returned."""
+
+State = NDArray[np.int64]
 
 
 class RandomSource(Protocol):
@@ -85,31 +95,10 @@ class SeededSource:
         return hashlib.shake_128(name).digest(count)
 
 
-def words16(source: RandomSource, most: int) -> NDArray[np.uint16]:
-    """A block of 16-bit words: ``most`` of them, or as many as a block holds."""
-    count = min(max(most, 64), BLOCK_BYTES // 2)
-    return np.frombuffer(source.take(2 * count), dtype="<u2")
-
-
-def words32(source: RandomSource, most: int) -> NDArray[np.uint32]:
-    """A block of 32-bit words: ``most`` of them, or as many as a block holds."""
-    count = min(max(most, 64), BLOCK_BYTES // 4)
-    return np.frombuffer(source.take(4 * count), dtype="<u4")
-
-
-CHUNK_ROWS = 1 << 17
-"""Rows that one thread draws at a time."""
-
-WORDS_BYTES = 1 << 17
-"""Bytes in a block of words: together with a table of 65,536 cells it stays in a core's own cache."""
-
-ROW, WORD, STATUS, BITS, FIRST, SECOND = range(6)
-"""Slots of the state that kernels resume from; the last two are each kernel's own."""
-
-DONE, EMPTY, UNDECIDED = range(3)
-"""Why a kernel returned."""
-
-State = NDArray[np.int64]
+def block_of_words(source: RandomSource, word_bytes: int, most: int) -> NDArray[Any]:
+    """A block of words of so many bytes: ``most`` of them, or as many as a block holds."""
+    count = min(max(most, 64), BLOCK_BYTES // word_bytes)
+    return np.frombuffer(source.take(word_bytes * count), dtype=f"<u{word_bytes}")
 
 
 def counted(size: Any) -> int:

@@ -1,22 +1,16 @@
-"""Uniform integers below a bound, exactly.
+"""Uniform integers below a bound, and uniform permutations and derangements within groups, exactly.
 
 Lemire's method: a random word w of W bits times the bound n has a high part floor(w n / 2^W), which is drawn, and a low
 part; words whose low part is below 2^W mod n are drawn again, and exactly floor(2^W / n) words are left for each value.
 So no error is spent. W is 32 for bounds up to 2^32 and 64 for those up to 2^63; other widths are for tests.
 
-Uniform permutations and uniform derangements within groups, from unbiased bounded integers.
-
-The laws. :func:`shuffle_groups` draws, independently for each group, a uniformly random permutation of its members;
-:func:`derange_groups` a uniformly random permutation *without fixed points*.
-
-Fisher-Yates from the top: the element that goes to position i is uniform among the i + 1 not yet placed. For
-derangements the shuffle is abandoned as soon as a position ends with its own element, and starts again from the
-arrangement reached: a uniform shuffle of any arrangement is uniform, and permutations are thus drawn until one
-without fixed points comes, which is rejection sampling. About 1.72 draws per element are expected. A group of two has
-one derangement, which takes no randomness.
-
-Bounded integers are Lemire's: the high half of a 32-bit word times the bound, words whose low half falls below
-2^32 mod bound being redrawn. Exactly uniform.
+:func:`shuffle_groups` draws, independently for each group, a uniformly random permutation of its members;
+:func:`derange_groups` a uniformly random permutation *without fixed points*. Fisher-Yates from the top: the element
+that goes to position i is uniform among the i + 1 not yet placed, by words of 32 bits. For derangements the shuffle is
+abandoned as soon as a position ends with its own element, and starts again from the arrangement reached: a uniform
+shuffle of any arrangement is uniform, and permutations are thus drawn until one without fixed points comes, which is
+rejection sampling. About 1.72 draws per element are expected. A group of two has one derangement, which takes no
+randomness.
 """
 
 from __future__ import annotations
@@ -32,15 +26,16 @@ from stirred.noise.fixed_point import multiply
 from stirred.noise.source import (
     DONE,
     EMPTY,
+    FIRST,
     ROW,
     STATUS,
     WORD,
     RandomSource,
     State,
+    block_of_words,
     counted,
     feed,
     in_chunks,
-    words32,
 )
 
 _WHAT = "The bound of uniform integers"
@@ -65,6 +60,30 @@ def uniform_integers(bound: int | NDArray[np.integer], size: int, source: Random
 
     in_chunks(rows, source, fill)
     return out
+
+
+def shuffle_groups(starts: NDArray[np.int64], source: RandomSource) -> NDArray[np.uint32]:
+    """Independent uniform permutations: the element of group g placed at its i-th position, as an offset in g.
+
+    Group ``g`` holds positions ``starts[g]`` to ``starts[g + 1]``; at most 2^32 - 1 in all.
+
+    >>> from stirred.noise import SeededSource
+    >>> sorted(shuffle_groups(np.array([0, 5]), SeededSource(3)).tolist())
+    [0, 1, 2, 3, 4]
+    """
+    return _permuted(starts, source, False)
+
+
+def derange_groups(starts: NDArray[np.int64], source: RandomSource) -> NDArray[np.uint32]:
+    """Independent uniform derangements, in the form of :func:`shuffle_groups`. No group may have one member.
+
+    >>> from stirred.noise import SeededSource
+    >>> derange_groups(np.array([0, 2, 4]), SeededSource(3)).tolist()
+    [1, 0, 1, 0]
+    """
+    if bool(np.any(np.diff(starts) == 1)):
+        raise ValueError("a group of one has no derangement")
+    return _permuted(starts, source, True)
 
 
 def _bounds(bound: Any, rows: int) -> NDArray[np.uint64]:
@@ -119,16 +138,13 @@ def _below(words, unseen, word_bits, bounds, out, state):  # type: ignore[no-unt
     state[STATUS] = DONE if row == len(out) else EMPTY
 
 
-_GROUP, _TOP, _WORD = range(3)
-
-
 @kernel
 def _permute(order, starts, avoid_fixed, words, state):  # type: ignore[no-untyped-def]
-    """Permute ``order`` within groups until done or out of words; ``state`` says where to go on."""
+    """Permute ``order`` within groups until done or out of words; ROW is the group, FIRST the position to be filled."""
     low_half = np.uint64(0xFFFFFFFF)
-    group = state[_GROUP]
-    top = state[_TOP]  # position being filled; -1 means that the group has not begun
-    word = state[_WORD]
+    group = state[ROW]
+    top = state[FIRST]  # -1 means that the group has not begun
+    word = state[WORD]
     while group < len(starts) - 1:
         start = starts[group]
         size = starts[group + 1] - start
@@ -168,9 +184,9 @@ def _permute(order, starts, avoid_fixed, words, state):  # type: ignore[no-untyp
             break
         group += 1
         top = -1
-    state[_GROUP] = group
-    state[_TOP] = top
-    state[_WORD] = word
+    state[ROW] = group
+    state[FIRST] = top
+    state[WORD] = word
 
 
 @kernel
@@ -184,34 +200,11 @@ def _permuted(starts: NDArray[np.int64], source: RandomSource, avoid_fixed: bool
     total = int(starts[-1])
     order = np.empty(total, dtype=np.uint32)
     _positions(starts, order)
-    state = np.array([0, -1, 0], dtype=np.int64)
+    state = np.zeros(6, dtype=np.int64)
+    state[FIRST] = -1
     while True:
-        words = words32(source, 2 * total)
-        state[_WORD] = 0
+        words = block_of_words(source, 4, 2 * total)
+        state[WORD] = 0
         _permute(order, starts, avoid_fixed, words, state)
-        if state[_GROUP] == len(starts) - 1:
+        if state[ROW] == len(starts) - 1:
             return order
-
-
-def shuffle_groups(starts: NDArray[np.int64], source: RandomSource) -> NDArray[np.uint32]:
-    """Independent uniform permutations: the element of group g placed at its i-th position, as an offset in g.
-
-    Group ``g`` holds positions ``starts[g]`` to ``starts[g + 1]``; at most 2^32 - 1 in all.
-
-    >>> from stirred.noise import SeededSource
-    >>> sorted(shuffle_groups(np.array([0, 5]), SeededSource(3)).tolist())
-    [0, 1, 2, 3, 4]
-    """
-    return _permuted(starts, source, False)
-
-
-def derange_groups(starts: NDArray[np.int64], source: RandomSource) -> NDArray[np.uint32]:
-    """Independent uniform derangements, in the form of :func:`shuffle_groups`. No group may have one member.
-
-    >>> from stirred.noise import SeededSource
-    >>> derange_groups(np.array([0, 2, 4]), SeededSource(3)).tolist()
-    [1, 0, 1, 0]
-    """
-    if bool(np.any(np.diff(starts) == 1)):
-        raise ValueError("a group of one has no derangement")
-    return _permuted(starts, source, True)
