@@ -30,6 +30,7 @@ Every error meant for users is a ``StirredError``: its message says what is wron
 
 from typing import TYPE_CHECKING
 
+from stirred._earlier_paths import find_earlier_paths
 from stirred._lazy import lazy
 
 if TYPE_CHECKING:
@@ -90,3 +91,4 @@ __all__ = [
 ]
 
 __getattr__, __dir__ = lazy(__name__)
+find_earlier_paths()

@@ -15,7 +15,7 @@ import stirred
 SOURCE = Path(stirred.__file__).parent
 DATA = {"polars", "pyarrow", "pandas", "narwhals", "altair", "yaml", "pyreadstat"}
 COMPILER = {"numba", "llvmlite"}
-LAZY = [path for path in sorted(SOURCE.rglob("__init__.py")) if "= lazy(" in path.read_text(encoding="utf-8")]
+LAZY = [path for path in sorted(SOURCE.rglob("__init__.py")) if "if TYPE_CHECKING:" in path.read_text(encoding="utf-8")]
 
 
 def _dotted(path: Path) -> str:
