@@ -380,6 +380,6 @@ def test_the_forecast_of_memory_grows_with_rows_and_more_with_ids_that_are_text(
         plan = SwapPlan(match=["size"], swap=["county"], hold=["tenure"], id="id", rate="1/20")
         return memory_of(load(plan, homes.with_columns(pl.col("id").cast(kind), tenure=pl.lit("own"))), 0)
 
-    few, numbers, texts = forecast(1_000, pl.Int64()), forecast(4_000_000, pl.Int64()), forecast(4_000_000, pl.String())
+    few, numbers, texts = forecast(1_000, pl.Int64()), forecast(1_500_000, pl.Int64()), forecast(1_500_000, pl.String())
     assert few > 400_000_000  # the programs alone
     assert few < numbers < texts

@@ -102,8 +102,8 @@ def assert_swaps_within_strata(strata, moves):
 @pytest.mark.parametrize("rate", RATES, ids=str)
 @pytest.mark.parametrize("size", [2, 3, 4, 5])
 def test_every_permutation_of_a_stratum_has_its_probability(size, rate):
-    """200,000 strata in one file. False alarm below 1e-9."""
-    strata = scattered([size] * 200_000)
+    """80,000 strata in one file. False alarm below 1e-9."""
+    strata = scattered([size] * 80_000)
     moves = draw(strata, strata.sizes(), rate, SeededSource(51))
     observed = np.bincount(drawn_permutations(strata, moves, size), minlength=math.factorial(size))
     assert p_value(observed, oracle_law(size, rate)) > FALSE_ALARM
@@ -122,10 +122,18 @@ def test_every_permutation_of_a_stratum_has_its_probability_in_ten_million_draws
     assert p_value(observed, oracle_law(size, rate)) > FALSE_ALARM
 
 
-@pytest.mark.parametrize("rate", RATES, ids=str)
-def test_strata_of_mixed_sizes_each_follow_their_own_law(rate):
-    """80,000 strata of each size from one to five in one file. False alarm below 1e-9."""
-    strata = scattered([1, 2, 3, 4, 5] * 80_000)
+@pytest.mark.parametrize(
+    ("rate", "many"),
+    [
+        (Fraction(1, 2), 20_000),
+        pytest.param(Fraction(1, 20), 80_000, marks=pytest.mark.slow),
+        pytest.param(Fraction(9, 10), 80_000, marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
+def test_strata_of_mixed_sizes_each_follow_their_own_law(rate, many):
+    """So many strata of each size from one to five in one file. False alarm below 1e-9."""
+    strata = scattered([1, 2, 3, 4, 5] * many)
     moves = draw(strata, strata.sizes(), rate, SeededSource(53))
     assert_swaps_within_strata(strata, moves)
     for size in (2, 3, 4, 5):
@@ -150,8 +158,8 @@ TABLE = ((0, 0), (0, 0), (0, 1), (1, 0), (1, 1), (1, 1))
 
 @pytest.mark.parametrize("rate", RATES, ids=str)
 def test_every_table_is_released_with_its_probability(rate):
-    """200,000 copies of one stratum of six records, each after its swap. False alarm below 1e-9."""
-    released = released_tables(TABLE, 200_000, rate, SeededSource(55))
+    """50,000 copies of one stratum of six records, each after its swap. False alarm below 1e-9."""
+    released = released_tables(TABLE, 50_000, rate, SeededSource(55))
     # Margins being fixed, the cell (1, 1) says which table it is.
     law = released_law(TABLE, rate)
     assert len({z.count((1, 1)) for z in law}) == len(law) == len(outcome_counts(TABLE)) == 4
@@ -172,7 +180,13 @@ def moved_variance(size, rate):
 
 @pytest.mark.parametrize(
     ("size", "rate"),
-    [(2, Fraction(1, 2)), (3, Fraction(1, 2)), (5, Fraction(1, 20)), (5, Fraction(1, 3)), (6, Fraction(1, 10))],
+    [
+        (2, Fraction(1, 2)),
+        (5, Fraction(1, 20)),
+        pytest.param(3, Fraction(1, 2), marks=pytest.mark.slow),
+        pytest.param(5, Fraction(1, 3), marks=pytest.mark.slow),
+        pytest.param(6, Fraction(1, 10), marks=pytest.mark.slow),
+    ],
     ids=str,
 )
 def test_the_share_that_moves_is_the_corrected_formula_not_the_printed_one(size, rate):
@@ -280,16 +294,16 @@ def predicted(table, rate, cell):
 
 @pytest.mark.parametrize("rate", RATES, ids=str)
 def test_mean_and_variance_of_swapped_cells_are_as_predicted(rate):
-    """200,000 strata of seven, within seven standard deviations of exact ones: false alarm below 1e-9 each."""
+    """50,000 strata of seven, within seven standard deviations of exact ones: false alarm below 1e-9 each."""
     law = released_law(SEVEN, rate)
-    released = released_tables(SEVEN, 200_000, rate, SeededSource(62))
+    released = released_tables(SEVEN, 50_000, rate, SeededSource(62))
     for cell in ((0, 0), (0, 1), (1, 0), (1, 2)):
         counts = count_cell(SEVEN, released, cell)
         mean, variance = predicted(SEVEN, rate, cell)
         fourth = float(sum(chance * (z.count(cell) - Fraction(mean)) ** 4 for z, chance in law.items()))
-        assert abs(counts.mean() - mean) < FAR * math.sqrt(variance / 200_000)
+        assert abs(counts.mean() - mean) < FAR * math.sqrt(variance / 50_000)
         spread = np.mean((counts - mean) ** 2)
-        assert abs(spread - variance) < FAR * math.sqrt((fourth - variance**2) / 200_000)
+        assert abs(spread - variance) < FAR * math.sqrt((fourth - variance**2) / 50_000)
 
 
 def test_mean_and_variance_are_as_predicted_in_strata_too_large_to_enumerate():
@@ -309,7 +323,11 @@ def test_mean_and_variance_are_as_predicted_in_strata_too_large_to_enumerate():
 # -- extremes ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("rate", [Fraction(1, 1000), Fraction(1, 20), Fraction(9, 10)], ids=str)
+@pytest.mark.parametrize(
+    "rate",
+    [Fraction(1, 20), *(pytest.param(one, marks=pytest.mark.slow) for one in (Fraction(1, 1000), RATES[-1]))],
+    ids=str,
+)
 def test_a_stratum_of_a_million_is_swapped(rate):
     """The number that moves is binomial: within seven standard deviations, false alarm below 1e-9."""
     strata = Groups(np.zeros(1_000_000, dtype=np.uint32), 1)
@@ -319,7 +337,11 @@ def test_a_stratum_of_a_million_is_swapped(rate):
     assert abs(len(moves.receiver) - 1_000_000 * rate) < FAR * deviation
 
 
-@pytest.mark.parametrize("rate", [Fraction(1, 20), Fraction(1, 2), Fraction(1)], ids=str)
+@pytest.mark.parametrize(
+    "rate",
+    [Fraction(1, 20), *(pytest.param(one, marks=pytest.mark.slow) for one in (Fraction(1, 2), Fraction(1)))],
+    ids=str,
+)
 def test_a_million_strata_of_one_or_two_are_swapped(rate):
     """Pairs that exchange are binomial: within seven standard deviations, false alarm below 1e-9."""
     strata = scattered([1, 2] * 500_000)

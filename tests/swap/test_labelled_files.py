@@ -263,10 +263,21 @@ def other_counties(frame: pd.DataFrame) -> pd.DataFrame:
     return frame.assign(county=list(FRAME["county"]))
 
 
-@pytest.mark.parametrize("suffix", ["dta", "sav", "xpt"])
+def one_each(cases):
+    """Every case with every kind of file; fast for one kind each, in turn."""
+    return [
+        pytest.param(*case, suffix, marks=() if suffix == SUFFIXES[number % 3] else pytest.mark.slow)
+        for number, case in enumerate(cases)
+        for suffix in SUFFIXES
+    ]
+
+
+SUFFIXES = ("dta", "sav", "xpt")
+
+
 @pytest.mark.parametrize(
-    ("more", "said"),
-    [
+    ("more", "said", "suffix"),
+    one_each([
         ({"frame": other_cell}, "other cells"),
         ({"frame": other_order}, "other cells"),
         ({"frame": other_counties}, "other cells"),
@@ -274,9 +285,9 @@ def other_counties(frame: pd.DataFrame) -> pd.DataFrame:
         ({"frame": lambda frame: frame.rename(columns={"rent": "cost"})}, "other columns"),
         ({"column_labels": ["the true county"] * 5}, "other labels of columns"),
         ({"file_label": "counted twice"}, "other notes"),
-    ],
+    ]),
     ids=lambda one: one if isinstance(one, str) else "",
-)
+)  # fmt: skip
 def test_a_file_with_other_rows_or_labels_is_noticed_whatever_version_is_claimed(
     released, tmp_path, suffix, more, said
 ):
@@ -293,8 +304,7 @@ def test_other_labels_of_values_are_noticed_whatever_version_is_claimed(released
     assert state is State.CONTRADICTED and "other labels of values" in words
 
 
-@pytest.mark.parametrize("suffix", ["dta", "sav", "xpt"])
-@pytest.mark.parametrize("content", [b"", b"no such file\n" * 100, None], ids=["empty", "text", "half"])
+@pytest.mark.parametrize(("content", "suffix"), one_each([(b"",), (b"no such file\n" * 100,), (None,)]))
 def test_a_file_that_is_none_is_noticed_whatever_version_is_claimed(released, tmp_path, suffix, content):
     whole = (released[suffix] / f"microdata.{suffix}").read_bytes()
     content = whole[: len(whole) // 2] if content is None else content
@@ -314,7 +324,7 @@ def test_a_file_that_is_none_is_noticed_whatever_version_is_claimed(released, tm
 def test_a_crash_of_the_library_ends_another_process_only(released, tmp_path, monkeypatch, program, state, said):
     (tmp_path / "reader.py").write_text(f"import os, time\n{program}\n", encoding="utf-8")
     monkeypatch.setattr(labelled_files.labelled_reader, "__file__", str(tmp_path / "reader.py"))
-    monkeypatch.setattr(labelled_files, "_SECONDS", 3)
+    monkeypatch.setattr(labelled_files, "_SECONDS", 0.5 if "sleep" in program else 10)
     [found] = opened(changed(released, tmp_path, "dta", b"x"), "dta")
     assert found[0] is state and said in found[1]
 

@@ -139,8 +139,15 @@ def unpacked(path: Path) -> bytes:
 # -- files ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("written", ["csv", "parquet", "arrow"])
-@pytest.mark.parametrize("kind", ["csv", "parquet", "arrow"])
+FORMATS = ("csv", "parquet", "arrow")
+OTHER_FORMAT = dict(zip(FORMATS, ("parquet", "arrow", "csv"), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("kind", "written"),
+    [pytest.param(one, other, marks=() if OTHER_FORMAT[one] == other else pytest.mark.slow)
+     for one in FORMATS for other in FORMATS],
+)  # fmt: skip
 def test_no_trace_of_the_marker_leaves_with_a_release(kind, written, tmp_path, command):
     plan = prepare(tmp_path, kind, written)
     out = tmp_path / "out"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import datetime as dt
+import itertools
 import json
 import os
 import time
@@ -75,9 +76,22 @@ def as_frame(frame: pl.DataFrame, folder: Path) -> pl.DataFrame:
     return frame
 
 
-@pytest.mark.parametrize("kind", ["csv", "parquet", "arrow"])
-@pytest.mark.parametrize("store", [as_csv, as_parquet, as_parquet_parts, as_frame])
-@pytest.mark.parametrize("change", [reordered, renumbered])
+def one_each(cases):
+    """Every case with every format of a release; fast for one format each, in turn."""
+    return [
+        pytest.param(*case, kind, marks=() if kind == KINDS[number % 3] else pytest.mark.slow)
+        for number, case in enumerate(cases)
+        for kind in KINDS
+    ]
+
+
+KINDS = ("csv", "parquet", "arrow")
+
+
+@pytest.mark.parametrize(
+    ("change", "store", "kind"),
+    one_each(itertools.product([reordered, renumbered], [as_csv, as_parquet, as_parquet_parts, as_frame])),
+)
 def test_inputs_that_differ_in_order_or_ids_give_the_same_bytes(tmp_path, store, change, kind):
     releases = []
     for name, frame in {"as it is": microdata(), "changed": change(microdata())}.items():
@@ -218,10 +232,9 @@ def plain_schema(schema: pa.Schema) -> pa.Schema:
 
 
 @pytest.mark.usefixtures("uncompressed")
-@pytest.mark.parametrize("kind", ["csv", "parquet", "arrow"])
 @pytest.mark.parametrize(
-    ("store", "suffix"),
-    [(marked_parquet, "parquet"), (marked_csv, "csv"), (marked_pandas, ""), (marked_arrow, "parquet")],
+    ("store", "suffix", "kind"),
+    one_each([(marked_parquet, "parquet"), (marked_csv, "csv"), (marked_pandas, ""), (marked_arrow, "parquet")]),
 )
 def test_no_byte_of_a_release_tells_the_origin_of_its_rows(tmp_path, store, suffix, kind):
     folder = tmp_path / "SECRET-dir"

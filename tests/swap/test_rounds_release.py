@@ -48,7 +48,13 @@ def tables():
     return {"microdata": households, "persons": persons}
 
 
-@pytest.fixture(scope="module", params=KINDS)
+ALSO = ("one rate", "rates by rule", "merged strata")
+"""Kinds that others have in them."""
+
+
+@pytest.fixture(
+    scope="module", params=[pytest.param(one, marks=pytest.mark.slow if one in ALSO else ()) for one in KINDS]
+)
 def drawn(request, tables):
     own = plan(**KINDS[request.param])
     return swap.draw(own, tables if own.linked else tables["microdata"])

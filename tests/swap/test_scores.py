@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from score_oracle import Household, cell_laws, frames, moments, true_cells
 
+from repeats import some_or
 from stirred import errors, swap
 from stirred.releases.folder.manifest import write_manifest
 from stirred.swap.data.dataset import load
@@ -75,8 +76,13 @@ def plan(rate: object = Fraction(1, 20), **fields: object) -> SwapPlan:
     return SwapPlan(**({"unit": "household", "rate": rate, "linked": linked, "allow": allow, **roles} | fields))
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("name", TABLES)
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+@settings(
+    max_examples=some_or(8, 25),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
+)
 @given(data=households, rate=st.sampled_from(RATES))
 def test_mean_and_variance_are_those_of_all_permutations(name, data, rate):
     asked, score = TABLES[name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from fractions import Fraction
+from itertools import product
 
 import numpy as np
 import pytest
@@ -36,13 +37,20 @@ def tally_by_rule(stratum, held, rule, released, rates):
     return tally.merged(np.arange(times), np.tile([0, 1], len(rates)), np.arange(tally.shape.swapped))
 
 
-@pytest.mark.parametrize("rates", [("3/10", "1/10"), ("1/4", "1/50"), ("1/100", "1/5")])
+FILES = [
+    ([1, 0, 1, 1, 0, 0], [0, 0, 1, 1, 1, 1], [1, 0, 1, 0, 1, 0]),
+    ([1, 1, 1, 0, 0, 0], [0, 1, 0, 1, 0, 1], [2, 0, 1, 0, 1, 0]),
+]
+
+
 @pytest.mark.parametrize(
-    ("held", "rule", "swapped"),
-    [([1, 0, 1, 1, 0, 0], [0, 0, 1, 1, 1, 1], [1, 0, 1, 0, 1, 0]),
-     ([1, 1, 1, 0, 0, 0], [0, 1, 0, 1, 0, 1], [2, 0, 1, 0, 1, 0])],
+    ("file", "rates"),
+    [(0, ("3/10", "1/10")),
+     *(pytest.param(*one, marks=pytest.mark.slow) for one in
+       [(1, ("3/10", "1/10")), *product((0, 1), [("1/4", "1/50"), ("1/100", "1/5")])])],
 )  # fmt: skip
-def test_over_all_releases_estimates_are_unbiased_and_variances_near(held, rule, swapped, rates):
+def test_over_all_releases_estimates_are_unbiased_and_variances_near(file, rates):
+    held, rule, swapped = FILES[file]
     held, rule, swapped = np.array(held), np.array(rule), np.array(swapped)
     law = reselecting([Fraction(rates[one]) for one in rule])
     chance = np.array([float(part) for part in permutation_chances(law, 6)])
@@ -58,9 +66,14 @@ def test_over_all_releases_estimates_are_unbiased_and_variances_near(held, rule,
     np.testing.assert_allclose(stated, spread, rtol=0.25)  # a plug-in, in a stratum of six
 
 
-@pytest.mark.parametrize("rates", [("1/2", "1/20"), ("3/10", "1/10", "1/50")])
-def test_intervals_contain_the_truth_where_rates_differ(rates):
-    rng, times = np.random.default_rng(8), 500
+@pytest.mark.parametrize(
+    ("rates", "times"),
+    [(("1/2", "1/20"), 150),
+     pytest.param(("1/2", "1/20"), 500, marks=pytest.mark.slow),
+     pytest.param(("3/10", "1/10", "1/50"), 500, marks=pytest.mark.slow)],
+)  # fmt: skip
+def test_intervals_contain_the_truth_where_rates_differ(rates, times):
+    rng = np.random.default_rng(8)
     stratum = np.repeat([0, 1, 2], [300, 80, 25])
     n = len(stratum)
     rule = np.where(stratum == 1, 0, rng.choice(len(rates), n)).astype(np.uint8)  # one stratum has one rate
@@ -118,7 +131,7 @@ def test_small_strata_of_two_classes_are_estimated_where_only_moves_within_a_cla
     [([0, 1, 0, 1], [0, 0, 1, 1], [0, 1, 1, 0], 1),
      ([0, 1, 0, 1], [0, 0, 1, 1], [1, 1, 0, 0], 1),
      ([0, 1, 0, 1, 1], [0, 0, 1, 1, 1], [1, 0, 0, 0, 1], 1),
-     ([0, 0, 1, 1, 1, 1], [0, 1, 0, 1, 1, 1], [1, 1, 0, 0, 1, 0], 1)],
+     pytest.param([0, 0, 1, 1, 1, 1], [0, 1, 0, 1, 1, 1], [1, 1, 0, 0, 1, 0], 1, marks=pytest.mark.slow)],
 )  # fmt: skip
 def test_only_the_class_that_mixes_is_open(held, rule, swapped, width):
     """One of two records with rate 1/2 is in h: its part is open by one record, the others' is estimated without bias.
