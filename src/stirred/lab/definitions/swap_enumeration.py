@@ -8,14 +8,12 @@ that of all permutations of the records, so at most seven.
 from __future__ import annotations
 
 import itertools
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
-from functools import cache
 
 from stirred import errors
-from stirred.loss.curves.swap_laws import derangements
-from stirred.spec import FiniteMechanism, Flavor, Invariant, flavors
+from stirred.lab.definitions.swap_practices import swap_flavor, swap_moves
+from stirred.spec import FiniteMechanism
 from stirred.spec.order.finite_mechanisms import Loss
 from stirred.swap.law.theorem import require_rate
 
@@ -47,12 +45,12 @@ def released_law(table: Table, rate: Fraction) -> dict[Table, Fraction]:
     """
     require_rate(rate)
     _require_few(len(table))
-    law: Counter[Table] = Counter()
+    law: dict[Table, Fraction] = {}
     held = [record[0] for record in table]
-    for order, chance in _permutations(len(table), rate):
-        if chance:
-            law[_sorted(held, [table[i][1] for i in order])] += chance  # type: ignore[assignment]
-    return dict(law)  # type: ignore[arg-type]
+    for order, chance in swap_moves((rate,) * len(table)):
+        released = _sorted(held, [table[i][1] for i in order])
+        law[released] = law.get(released, Fraction(0)) + chance
+    return law
 
 
 def as_mechanism(tables: Sequence[Table], rate: Fraction) -> FiniteMechanism:
@@ -71,11 +69,6 @@ def exact_loss(tables: Sequence[Table], rate: Fraction) -> Loss:
     return as_mechanism(tables, rate).loss(swap_flavor(), as_files(tables))
 
 
-def swap_flavor() -> Flavor:
-    """Households that are replaced, within files that agree on both margins."""
-    return flavors.pure("household", invariants=[Invariant("household", by=(name,)) for name in ("held", "swapped")])
-
-
 def as_files(tables: Sequence[Table]) -> dict[str, list[dict[str, int]]]:
     """The records of each table, by its name."""
     return {name_of(table): [{"held": h, "swapped": s} for h, s in table] for table in tables}
@@ -91,22 +84,6 @@ def name_of(table: Table) -> str:
 
 def _sorted(held: Sequence[int], swapped: Sequence[int]) -> Table:
     return tuple(sorted(zip(held, swapped, strict=True)))
-
-
-@cache
-def _permutations(size: int, rate: Fraction) -> tuple[tuple[tuple[int, ...], Fraction], ...]:
-    """All permutations of a stratum, with their probabilities."""
-    return tuple(_weighted(size, rate))
-
-
-def _weighted(size: int, rate: Fraction) -> Iterator[tuple[tuple[int, ...], Fraction]]:
-    kept = 1 - size * rate * (1 - rate) ** (size - 1) if size > 1 else Fraction(1)
-    for order in itertools.permutations(range(size)):
-        moved = sum(place != record for place, record in enumerate(order))
-        if size == 1:
-            yield order, Fraction(1)
-        else:
-            yield order, rate**moved * (1 - rate) ** (size - moved) / (kept * derangements(moved))
 
 
 def _require_few(records: int) -> None:

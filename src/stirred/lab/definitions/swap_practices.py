@@ -23,9 +23,8 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 
 from stirred import errors
-from stirred.lab.definitions.swap_enumeration import swap_flavor
 from stirred.loss.curves.swap_laws import derangements
-from stirred.spec import FiniteMechanism
+from stirred.spec import FiniteMechanism, Flavor, Invariant, flavors
 from stirred.spec.order.finite_mechanisms import Loss
 from stirred.swap.law.theorem import epsilon_of_rates
 
@@ -126,6 +125,14 @@ def to_other_places(file: File, rates: Rates) -> Moves:
     return {order: law[moved] / ways[moved] / kept for order, moved in orders.items()}
 
 
+@lru_cache(maxsize=256)
+def swap_moves(rates: tuple[Fraction, ...]) -> tuple[tuple[tuple[int, ...], Fraction], ...]:
+    """As this package does: the permutations of one stratum, with their probabilities."""
+    if len(rates) < 2:
+        return ((tuple(range(len(rates))), Fraction(1)),)
+    return tuple(deranged(reselected(rates)).items())
+
+
 def with_nearest(file: File, rate: Fraction) -> Moves:
     """With this probability, one household exchanges with the nearest in another place; places are in a row."""
     still = tuple(range(len(file)))
@@ -209,12 +216,7 @@ def _given(law: Selection, holds: Callable[[tuple[int, ...]], bool]) -> Selectio
 
 
 def _orders(slots: Sequence[int], rates: Rates) -> Iterable[tuple[Sequence[int], tuple[int, ...], Fraction]]:
-    return ((slots, order, chance) for order, chance in _reselected_moves(tuple(rates[slot] for slot in slots)))
-
-
-@lru_cache(maxsize=256)
-def _reselected_moves(rates: tuple[Fraction, ...]) -> tuple[tuple[tuple[int, ...], Fraction], ...]:
-    return tuple(deranged(reselected(rates)).items()) if len(rates) > 1 else (((0,), Fraction(1)),)
+    return ((slots, order, chance) for order, chance in swap_moves(tuple(rates[slot] for slot in slots)))
 
 
 def _with_others(slot: int) -> Callable[[tuple[int, ...]], bool]:
@@ -242,6 +244,11 @@ def _summed(chances: Iterable[tuple[str, Fraction]]) -> Law:
 def name_of(file: File) -> str:
     """The records one after the other."""
     return " ".join("".join(one) for one in file)
+
+
+def swap_flavor() -> Flavor:
+    """Households that are replaced, within files that agree on both margins."""
+    return flavors.pure("household", invariants=[Invariant("household", by=(name,)) for name in ("held", "swapped")])
 
 
 LOW, HALF, HIGH = Fraction("0.02"), Fraction("0.5"), Fraction("0.98")

@@ -25,9 +25,9 @@ from stirred.lab.definitions.swap_enumeration import (
     exact_loss,
     name_of,
     released_law,
-    swap_flavor,
     tables_of,
 )
+from stirred.lab.definitions.swap_practices import swap_flavor
 from stirred.lab.reproduce import swap_figures
 from stirred.lab.reproduce.catalogue import Forms, computation
 from stirred.lab.reproduce.examples import spread_laws
