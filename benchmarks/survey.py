@@ -142,7 +142,7 @@ def linearised_means(folder: Path, file: str, target: Path) -> Stages:
     import polars as pl
 
     from stirred.survey.data import read_records
-    from stirred.survey.design.linearised import FirstStage, WeightedSample, means
+    from stirred.survey.design.standard_errors import FirstStage, WeightedSample, means
 
     plan = plan_of(folder, file)
     records = read_records(plan)
@@ -429,7 +429,8 @@ def main() -> None:
         "How much noise a table has at one budget (rho = 1, or epsilon = 1): standard errors of noise in counts of "
         "records by area, sex and six ages, if only the finest cells are measured and added up; if each of the five "
         "tables gets a fifth of the budget and is used by itself; if all are combined by least squares, at equal "
-        "shares and at the shares that make the sum of the tables' mean variances smallest (`margins/shares.py`).",
+        "shares and at the shares that make the sum of the tables' mean variances smallest "
+        "(`margins/table_shares.py`).",
         "\n".join(amount_of_noise()),
     ]
     text = "\n\n".join(parts)

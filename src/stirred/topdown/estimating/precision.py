@@ -89,18 +89,19 @@ class Design:
         table: str,
         by: Sequence[str] = (),
         where: Mapping[str, Sequence[str]] | None = None,
-        invariants: Sequence[int] = (),
+        invariants: Sequence[int] | None = None,
         shapes: Shapes | None = None,
         most: int | None = None,
     ) -> Design:
-        """``invariants`` are the numbers of those in the plan whose values will be given; ``most`` limits the numbers
-        that all covariance matrices may have together."""
+        """``invariants`` are the numbers of those in the plan whose values will be given, by default all of the table;
+        ``most`` limits the numbers that all covariance matrices may have together."""
         shapes = shapes or Shapes.of(spine)
         schema = plan.table(table).schema_of
         asked = Margin.of(schema, by, where)
         here = [MeasuredQuery(one, Margin.of(schema, one.by)) for one in entries(plan, spine) if one.table == table]
         measured = tuple(tuple(one for one in here if one.entry.level == level) for level in spine.levels)
-        chosen = [(number, plan.invariants[number]) for number in invariants]
+        own = ((number, one) for number, one in enumerate(plan.invariants) if one.table == table)
+        chosen = [(number, one) for number, one in own if invariants is None or number in invariants]
         fixed = tuple(
             tuple((number, Margin.of(schema, one.by)) for number, one in chosen if one.level == level)
             for level in spine.levels
@@ -473,12 +474,11 @@ def errors_with_targets(
     at_levels: list[ExpectedError] = []
     in_targets: list[TargetError] = []
     for table in plan.released:
-        fixed = [number for number, one in enumerate(plan.invariants) if one.table == table.name]
         combined: dict[str, list[float]] = {}
         for query in table.queries:  # one design at a time: those of a nation take gigabytes
             design: Design | None = None
             try:
-                design = Design.of(plan, spine, table.name, query.by, None, fixed, shapes)
+                design = Design.of(plan, spine, table.name, query.by, shapes=shapes)
             except errors.StirredError as refusal:
                 if refusal.kind != "estimate-too-wide":
                     raise

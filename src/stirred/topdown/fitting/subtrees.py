@@ -82,12 +82,11 @@ def whole_design(plan: TopDownPlan, spine: Spine, table: TableSection) -> Design
 
     Raises ``estimate-too-wide`` where recodes, or units with many kinds of subtrees, tie too many numbers together.
     """
-    fixed = [number for number, one in enumerate(plan.invariants) if one.table == table.name]
     names = tuple(attribute.name for attribute in table.attributes)
     if any(not isinstance(factor, np.ndarray) for factor in Margin.of(table.schema_of, names).factors):
         # An attribute of thousands of values has no matrices, by which values are taken to blocks and back here.
         raise errors.estimate_too_wide(table.name, max(table.schema_of.shape), LARGEST)
-    return Design.of(plan, spine, table.name, names, None, fixed, most=MOST_MATRICES)
+    return Design.of(plan, spine, table.name, names, most=MOST_MATRICES)
 
 
 def _matrices(margin: Margin) -> list[Array]:

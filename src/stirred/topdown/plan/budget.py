@@ -57,8 +57,19 @@ from stirred.topdown.plan.sections import QuerySection, TableSection
 Budget = Fraction | Literal["plan"] | None
 
 
+KEPT = Fraction(1, 20)
+"""This part of a table's budget is divided equally among all its measured queries and levels, whatever the targets
+say, unless another least share is given."""
+OWN = "plan"
+"""In place of a number: the plan's own budget."""
+
+_PARTS = (100, 1000, 10_000, 100_000, 1_000_000)
+_WORSE = 1.005
+"""Shares with few digits may need so many times the budget of those with many."""
+
+
 @dataclass(frozen=True, eq=False)
-class Divided:
+class _Divided:
     """The shares that were found for one table, as fractions."""
 
     table: TableSection
@@ -74,7 +85,62 @@ class Divided:
     """For each target the part of the budget that is saved if it is dropped."""
 
 
-def table_of(plan: TopDownPlan, target: ErrorTarget) -> TableSection:
+def calibrate(
+    plan: TopDownPlan,
+    targets: Sequence[Target],
+    data: Data | None = None,
+    *,
+    rho: object = None,
+    goal: Goal = "worst",
+    least: object = None,
+    progress: Progress | None = None,
+) -> Calibration:
+    """The smallest rho with shares that keep all targets, or the best shares of a given ``rho`` (``"plan"``: its own).
+
+    ``goal`` says what is best where rho is given: the smallest worst quotient of a variance, times its weight, and its
+    limit, or the smallest sum of them. Every query that the plan measures keeps at least ``least`` of its table's
+    budget at every level. Only the geography is read, from ``data`` or the plan's path.
+    """
+    progress = progress or Silent()
+    must = "must be a number above 0, or 'plan' for the plan's own budget"
+    given: Budget = rho if rho is None or rho == OWN else _positive(rho, "--rho", must)  # type: ignore[assignment]
+    floor = None if least is None else _positive(least, "--least", "must be a number between 0 and 1", Fraction(1))
+    if goal not in ("worst", "sum"):
+        raise errors.unknown_choice("goal", str(goal), ("worst", "sum"))
+    asked = [one for one in targets if isinstance(one, ErrorTarget)]
+    if given is None:  # then every target must be kept, whatever its weight
+        goal, asked = "worst", [replace(one, weight=Fraction(1)) for one in asked]
+    limits = [one for one in targets if not isinstance(one, ErrorTarget)]
+    progress.stage("reading the geography")
+    geography = data.get(GEOGRAPHY) if isinstance(data, Mapping) else data
+    spine = read_spine(plan, geography)
+    shapes = Shapes.of(spine)
+    most = greatest_budget(lambda budget: _guarantee_at(plan, budget), limits) if limits else None
+    divided: list[_Divided] = []
+    for number, table in enumerate(plan.released):
+        mine = tuple(one for one in asked if _table_of(plan, one) is table)
+        if mine:
+            progress.stage(f"dividing the budget of {table.name}", number / len(plan.released))
+            divided.append(_divide(plan, spine, shapes, table, mine, goal, floor))
+    found = _enough(plan, spine, shapes, divided, given, goal) if divided else _scaled(plan, most, given)
+    progress.stage("looking at the new plan")
+    return _calibration(plan, found, spine, shapes, divided, limits, most, given)
+
+
+# -- reading what is asked ---------------------------------------------------------------------------------------
+
+
+def _positive(given: object, option: str, must: str, below: Fraction | None = None) -> Fraction:
+    try:
+        found = as_fraction(given)
+    except NOT_A_NUMBER:
+        found = Fraction(0)
+    if found <= 0 or (below is not None and found >= below):
+        raise errors.calibration_option(option, must)
+    return found
+
+
+def _table_of(plan: TopDownPlan, target: ErrorTarget) -> TableSection:
     """The table that a target is about: the one it names, or the only one that has its attributes."""
     if target.level is None:
         levels = errors.listed(plan.spine.all_levels)
@@ -107,14 +173,148 @@ def _names(table: TableSection) -> list[str]:
     return [*(one.name for one in table.attributes), *(one.name for one in table.recodes)]
 
 
-def with_shares(
+# -- shares ------------------------------------------------------------------------------------------------------
+
+
+def _divide(
+    plan: TopDownPlan,
+    spine: Spine,
+    shapes: Shapes,
+    table: TableSection,
+    targets: tuple[ErrorTarget, ...],
+    goal: Goal,
+    floor: Fraction | None,
+) -> _Divided:
+    measured = [(level, query) for level in spine.levels for query in table.queries if table.rho_of(level, query)]
+    least = float(KEPT / len(measured) if floor is None else floor)
+    if len(measured) * least >= 1:
+        raise errors.calibration_option(
+            "--least",
+            f"must be below 1/{len(measured)}: '{table.name}' has so many queries and levels that are measured",
+        )
+
+    def problem(some: Sequence[ErrorTarget]) -> TreeShares:
+        places = [
+            AskedPlace(spine.levels.index(str(one.level)), Margin.of(table.schema_of, one.by), one.typical)
+            for one in some
+        ]
+        candidates = [
+            (spine.levels.index(level), _measured_margin(plan, table, level, query)) for level, query in measured
+        ]
+        fixed = [
+            (spine.levels.index(one.level), Margin.of(table.schema_of, one.by))
+            for one in plan.invariants
+            if one.table == table.name
+        ]
+        tree = TreePrecision.of(table.name, spine, candidates, places, fixed, shapes)
+        for one, open_ in zip(some, tree.undetermined, strict=True):
+            if open_:
+                raise errors.target_not_measured(one.text, table.name)
+        limits = np.array([float(one.standard_error) ** 2 for one in some])
+        return TreeShares(tree, limits, np.array([float(one.weight) for one in some]), least, goal)
+
+    whole = problem(targets)
+    best = whole.best()
+    alike = goal == "worst" and len({one.weight for one in targets}) == 1
+    smallest = best if alike else replace(whole, goal="worst", importance=np.ones(len(targets))).best()
+    saved = []
+    for number in range(len(targets)):
+        others = targets[:number] + targets[number + 1 :]
+        without = problem(others).best(best.shares).value if others else 0.0
+        saved.append(max(0.0, 1 - without / best.value) if best.value else 0.0)
+    keys = [(level, query.name) for level, query in measured]
+    shares, needed = _written(whole, best, keys)
+    return _Divided(table, targets, best, dict(zip(keys, shares, strict=True)), needed, smallest, tuple(saved))
+
+
+def _written(problem: TreeShares, best: BestShares, keys: Sequence[tuple[str, str]]) -> tuple[list[Fraction], float]:
+    """Fractions near the best shares that add up to one, by level and then by query; and the budget they need."""
+    levels = list(dict.fromkeys(level for level, _ in keys))
+    places = [[at for at, key in enumerate(keys) if key[0] == level] for level in levels]
+    for parts in _PARTS:
+        if parts < 2 * len(keys):
+            continue
+        tops = as_parts(np.array([best.shares[some].sum() for some in places]), parts)
+        found = [Fraction(0)] * len(keys)
+        for top, some in zip(tops, places, strict=True):
+            for at, share in zip(some, as_parts(best.shares[some], parts), strict=True):
+                found[at] = top * share
+        as_numbers = np.array([float(one) for one in found])
+        value = problem.value(as_numbers)
+        if value <= _WORSE * best.value or parts == _PARTS[-1]:
+            break
+    return found, float(problem.quotients(as_numbers).max())
+
+
+def _enough(
+    plan: TopDownPlan,
+    spine: Spine,
+    shapes: Shapes,
+    divided: Sequence[_Divided],
+    given: Budget,
+    goal: Goal,
+) -> TopDownPlan:
+    """The plan with these shares, and with the given budget or the smallest that keeps the targets."""
+    if given is None:
+        found = plan
+        for one in divided:
+            if not one.needed:
+                continue  # what is asked for is published exactly
+            spent = Fraction(one.needed)
+            for _ in range(20):
+                found = _with_shares(found, one.table, one.shares, rounded_up(spent / _present_part(plan, one.table)))
+                if all(
+                    _reached_error(found, spine, shapes, target) <= float(target.standard_error)
+                    for target in one.targets
+                ):
+                    break
+                spent *= Fraction(10001, 10000)
+        return found
+    total = plan.rho if given == OWN else given
+    assert isinstance(total, Fraction)
+    kept = plan.rho - sum((plan.spent_on(one.table) for one in divided), Fraction(0))
+    if total <= kept:
+        raise errors.calibration_option(
+            "--rho", f"must be above {written(kept)}, which the tables without a target have: {written(total)} is not"
+        )
+    weights = [one.best.value if goal == "worst" else math.sqrt(one.best.value) for one in divided]
+    parts = [Fraction(1)] if len(divided) == 1 else _proportions(weights)
+    found = plan
+    for one, part in zip(divided, parts, strict=True):
+        exact = (total - kept) * part / _present_part(plan, one.table)
+        found = _with_shares(found, one.table, one.shares, exact)
+    return found
+
+
+def _proportions(weights: Sequence[float]) -> tuple[Fraction, ...]:
+    positive = np.maximum(np.array(weights), 1e-9 * max(weights) or 1.0)
+    return as_parts(positive / positive.sum(), 10_000)
+
+
+def _scaled(plan: TopDownPlan, most: Fraction | None, given: Budget) -> TopDownPlan:
+    """The plan with another rho and the same shares."""
+    if given is not None:
+        raise errors.calibration_option("--rho", "divides a budget among queries, so it needs a target for an error")
+    assert most is not None
+    factor = most / plan.rho
+    fields = plan.model_dump(mode="json", exclude_defaults=True)
+    for table, section in zip(plan.tables, fields["tables"], strict=True):
+        if table.rho is not None:
+            section["rho"] = str(rounded_down(table.rho * factor))
+    return TopDownPlan(**fields)
+
+
+# -- plans with other shares, and their errors -------------------------------------------------------------------
+
+
+def _with_shares(
     plan: TopDownPlan, table: TableSection, shares: Mapping[tuple[str, str], Fraction], rho: Fraction
 ) -> TopDownPlan:
     """The plan with these shares of what a table spends; the shares of levels that the spine does not have stay."""
-    present = present_part(plan, table)
+    present = _present_part(plan, table)
     levels = {level: sum((share for key, share in shares.items() if key[0] == level), Fraction(0))
               for level in plan.spine.all_levels}  # fmt: skip
-    fields = fields_of(plan)
+    fields = plan.model_dump(mode="json", exclude_defaults=True)
     section = next(one for one in fields["tables"] if one["name"] == table.name)
     section["rho"] = str(rho)
     section["level_shares"] = {
@@ -122,51 +322,31 @@ def with_shares(
         for level, share in ((level, table.level_shares.get(level, Fraction(0))) for level in plan.levels)
         if level in levels or share
     }
-    for query, written_ in zip(table.queries, section["queries"], strict=True):
-        written_["shares"] = {level: str(share) for level, share in _query_shares(plan, query, shares, levels) if share}
+    for query, of_query in zip(table.queries, section["queries"], strict=True):
+        each = {
+            level: shares.get((level, query.name), Fraction(0)) / levels[level]
+            if level in levels
+            else query.share(level)
+            for level in plan.levels
+        }
+        of_query["shares"] = {level: str(share) for level, share in each.items() if share}
     return TopDownPlan(**fields)
 
 
-def _query_shares(
-    plan: TopDownPlan,
-    query: QuerySection,
-    shares: Mapping[tuple[str, str], Fraction],
-    levels: Mapping[str, Fraction],
-) -> list[tuple[str, Fraction]]:
-    return [
-        (level, shares.get((level, query.name), Fraction(0)) / levels[level] if level in levels else query.share(level))
-        for level in plan.levels
-    ]
-
-
-def fields_of(plan: TopDownPlan) -> dict[str, Any]:
-    return plan.model_dump(mode="json", exclude_defaults=True)
-
-
-def present_part(plan: TopDownPlan, table: TableSection) -> Fraction:
+def _present_part(plan: TopDownPlan, table: TableSection) -> Fraction:
     """The part of a table's rho that is spent: the shares of the levels that the spine has."""
     return 1 - sum((table.level_shares.get(level, Fraction(0)) for level in plan.spine.absent), Fraction(0))
 
 
-def spent_on(plan: TopDownPlan, table: TableSection) -> Fraction:
-    return (table.rho or Fraction(0)) * present_part(plan, table)
-
-
-def whole_rho(plan: TopDownPlan, table: TableSection, spent: Fraction) -> Fraction:
-    """A rho with four digits of which at least so much is spent."""
-    return rounded_up(spent / present_part(plan, table))
-
-
-def guarantee_at(plan: TopDownPlan, budget: Fraction) -> Specification:
+def _guarantee_at(plan: TopDownPlan, budget: Fraction) -> Specification:
     stated = specify(plan)
     return replace(stated, budget=replace(stated.budget, value=budget), findings=())
 
 
-def reached_error(plan: TopDownPlan, spine: Spine, shapes: Shapes, target: ErrorTarget) -> float:
+def _reached_error(plan: TopDownPlan, spine: Spine, shapes: Shapes, target: ErrorTarget) -> float:
     """The standard error that a plan has where a target looks, from the design itself."""
-    table = table_of(plan, target)
-    fixed = [number for number, one in enumerate(plan.invariants) if one.table == table.name]
-    design = Design.of(plan, spine, table.name, target.by, None, fixed, shapes)
+    table = _table_of(plan, target)
+    design = Design.of(plan, spine, table.name, target.by, shapes=shapes)
     level = spine.levels.index(str(target.level))
     if design.unknown(level).any():
         return math.inf
@@ -179,7 +359,7 @@ def reached_error(plan: TopDownPlan, spine: Spine, shapes: Shapes, target: Error
     return math.sqrt(float(found.max()))
 
 
-def measured_margin(plan: TopDownPlan, table: TableSection, level: str, query: QuerySection) -> Margin:
+def _measured_margin(plan: TopDownPlan, table: TableSection, level: str, query: QuerySection) -> Margin:
     """The margin of a query, such that its precision is rho times A'A: where groups overlap, noise is larger, and the
     margin's rows are smaller by the root of that."""
     margin = Margin.of(table.schema_of, query.by)
@@ -193,16 +373,18 @@ def measured_margin(plan: TopDownPlan, table: TableSection, level: str, query: Q
     return replace(margin, names=(*margin.names, f"moved by {moved}"), factors=tuple(factors))
 
 
+# -- what is said ------------------------------------------------------------------------------------------------
+
 _MOST_ROWS = 12
 """Rows of other errors that the text has."""
 
 
-def told(
+def _calibration(
     plan: TopDownPlan,
     found: TopDownPlan,
     spine: Spine,
     shapes: Shapes,
-    divided: Sequence[Divided],
+    divided: Sequence[_Divided],
     limits: Sequence[GuaranteeTarget],
     most: Fraction | None,
     given: Budget,
@@ -217,14 +399,14 @@ def told(
     before, after = specify(plan), specify(found)
     answers = []
     for one in divided:
-        spent = float(spent_on(found, found.table(one.table.name)))
+        spent = float(found.spent_on(found.table(one.table.name)))
         for target, portion, saved in zip(one.targets, one.best.portions, one.saved, strict=True):
-            reached = reached_error(found, spine, shapes, target)
+            reached = _reached_error(found, spine, shapes, target)
             answers.append(
                 TargetAnswer(
                     target.text,
                     reached <= float(target.standard_error),
-                    reached_error(plan, spine, shapes, target),
+                    _reached_error(plan, spine, shapes, target),
                     reached,
                     float(target.standard_error),
                     {"costs rho": float(portion) * spent, "saved without it": saved * spent},
@@ -290,7 +472,7 @@ def _worsened(change: BeforeAfter) -> float:
 def _answer(
     plan: TopDownPlan,
     found: TopDownPlan,
-    divided: Sequence[Divided],
+    divided: Sequence[_Divided],
     limits: Sequence[GuaranteeTarget],
     most: Fraction | None,
     given: Budget,
@@ -303,7 +485,7 @@ def _answer(
             "the shares of the plan."
         ]
         if any(isinstance(one, PowerTarget) for one in limits):
-            own = greatest_budget(lambda budget: guarantee_at(plan, budget), limits, own=True)
+            own = greatest_budget(lambda budget: _guarantee_at(plan, budget), limits, own=True)
             lines.append(
                 f"That is for any mechanism with this guarantee; the plan's own Gaussian noise may have rho of "
                 f"{_shown(own)}."
@@ -321,7 +503,7 @@ def _answer(
     elif met:
         lines = [f"With these shares rho of {_shown(found.rho)} keeps all targets."]
     else:
-        spent = sum(float(spent_on(found, found.table(one.table.name))) for one in divided)
+        spent = sum(float(found.spent_on(found.table(one.table.name))) for one in divided)
         lines = [f"rho of {_shown(found.rho)} does not keep all targets with these shares."]
         lines.append(
             f"However it is divided it is not enough: the errors need at least {_short(bound)} for the tables that "
@@ -342,7 +524,7 @@ def _short(value: float) -> str:
     return f"{value:.4g}"
 
 
-def _table_fields(plan: TopDownPlan, found: TopDownPlan, one: Divided) -> dict[str, Any]:
+def _table_fields(plan: TopDownPlan, found: TopDownPlan, one: _Divided) -> dict[str, Any]:
     table = found.table(one.table.name)
     return {
         "table": table.name,
@@ -377,212 +559,3 @@ def _paste(plan: TopDownPlan, names: Sequence[str], shares: bool) -> str:
 
 def _inline(shares: Mapping[str, Fraction]) -> str:
     return "{ " + ", ".join(f"{json.dumps(name)} = {json.dumps(str(share))}" for name, share in shares.items()) + " }"
-
-
-KEPT = Fraction(1, 20)
-"""This part of a table's budget is divided equally among all its measured queries and levels, whatever the targets
-say, unless another least share is given."""
-OWN = "plan"
-"""In place of a number: the plan's own budget."""
-
-_PARTS = (100, 1000, 10_000, 100_000, 1_000_000)
-_WORSE = 1.005
-"""Shares with few digits may need so many times the budget of those with many."""
-
-
-def calibrate(
-    plan: TopDownPlan,
-    targets: Sequence[Target],
-    data: Data | None = None,
-    *,
-    rho: object = None,
-    goal: Goal = "worst",
-    least: object = None,
-    progress: Progress | None = None,
-) -> Calibration:
-    """The smallest rho with shares that keep all targets, or the best shares of a given ``rho`` (``"plan"``: its own).
-
-    ``goal`` says what is best where rho is given: the smallest worst quotient of a variance, times its weight, and its
-    limit, or the smallest sum of them. Every query that the plan measures keeps at least ``least`` of its table's
-    budget at every level. Only the geography is read, from ``data`` or the plan's path.
-    """
-    progress = progress or Silent()
-    given, floor = _budget(rho), _least(least)
-    if goal not in ("worst", "sum"):
-        raise errors.unknown_choice("goal", str(goal), ("worst", "sum"))
-    asked = [one for one in targets if isinstance(one, ErrorTarget)]
-    if given is None:  # then every target must be kept, whatever its weight
-        goal, asked = "worst", [replace(one, weight=Fraction(1)) for one in asked]
-    limits = [one for one in targets if not isinstance(one, ErrorTarget)]
-    progress.stage("reading the geography")
-    geography = data.get(GEOGRAPHY) if isinstance(data, Mapping) else data
-    spine = read_spine(plan, geography)
-    shapes = Shapes.of(spine)
-    most = greatest_budget(lambda budget: guarantee_at(plan, budget), limits) if limits else None
-    divided: list[Divided] = []
-    for number, table in enumerate(plan.released):
-        mine = tuple(one for one in asked if table_of(plan, one) is table)
-        if mine:
-            progress.stage(f"dividing the budget of {table.name}", number / len(plan.released))
-            divided.append(_divide(plan, spine, shapes, table, mine, goal, floor))
-    found = _enough(plan, spine, shapes, divided, given, goal) if divided else _scaled(plan, most, given)
-    progress.stage("looking at the new plan")
-    return told(plan, found, spine, shapes, divided, limits, most, given)
-
-
-# -- reading what is asked ---------------------------------------------------------------------------------------
-
-
-def _budget(given: object) -> Budget:
-    if given is None or given == OWN:
-        return given  # type: ignore[return-value]
-    try:
-        found = as_fraction(given)
-    except NOT_A_NUMBER:
-        found = Fraction(0)
-    if found <= 0:
-        raise errors.calibration_option("--rho", "must be a number above 0, or 'plan' for the plan's own budget")
-    return found
-
-
-def _least(given: object) -> Fraction | None:
-    if given is None:
-        return None
-    try:
-        found = as_fraction(given)
-    except NOT_A_NUMBER:
-        found = Fraction(0)
-    if not 0 < found < 1:
-        raise errors.calibration_option("--least", "must be a number between 0 and 1")
-    return found
-
-
-# -- shares ------------------------------------------------------------------------------------------------------
-
-
-def _divide(
-    plan: TopDownPlan,
-    spine: Spine,
-    shapes: Shapes,
-    table: TableSection,
-    targets: tuple[ErrorTarget, ...],
-    goal: Goal,
-    floor: Fraction | None,
-) -> Divided:
-    measured = [(level, query) for level in spine.levels for query in table.queries if table.rho_of(level, query)]
-    least = float(KEPT / len(measured) if floor is None else floor)
-    if len(measured) * least >= 1:
-        raise errors.calibration_option(
-            "--least",
-            f"must be below 1/{len(measured)}: '{table.name}' has so many queries and levels that are measured",
-        )
-
-    def problem(some: Sequence[ErrorTarget]) -> TreeShares:
-        places = [
-            AskedPlace(spine.levels.index(str(one.level)), Margin.of(table.schema_of, one.by), one.typical)
-            for one in some
-        ]
-        candidates = [
-            (spine.levels.index(level), measured_margin(plan, table, level, query)) for level, query in measured
-        ]
-        fixed = [
-            (spine.levels.index(one.level), Margin.of(table.schema_of, one.by))
-            for one in plan.invariants
-            if one.table == table.name
-        ]
-        tree = TreePrecision.of(table.name, spine, candidates, places, fixed, shapes)
-        for one, open_ in zip(some, tree.undetermined, strict=True):
-            if open_:
-                raise errors.target_not_measured(one.text, table.name)
-        limits = np.array([float(one.standard_error) ** 2 for one in some])
-        return TreeShares(tree, limits, np.array([float(one.weight) for one in some]), least, goal)
-
-    whole = problem(targets)
-    best = whole.best()
-    alike = goal == "worst" and len({one.weight for one in targets}) == 1
-    smallest = best if alike else replace(whole, goal="worst", importance=np.ones(len(targets))).best()
-    saved = []
-    for number in range(len(targets)):
-        others = targets[:number] + targets[number + 1 :]
-        without = problem(others).best(best.shares).value if others else 0.0
-        saved.append(max(0.0, 1 - without / best.value) if best.value else 0.0)
-    keys = [(level, query.name) for level, query in measured]
-    shares, needed = _written(whole, best, keys)
-    return Divided(table, targets, best, dict(zip(keys, shares, strict=True)), needed, smallest, tuple(saved))
-
-
-def _written(problem: TreeShares, best: BestShares, keys: Sequence[tuple[str, str]]) -> tuple[list[Fraction], float]:
-    """Fractions near the best shares that add up to one, by level and then by query; and the budget they need."""
-    levels = list(dict.fromkeys(level for level, _ in keys))
-    places = [[at for at, key in enumerate(keys) if key[0] == level] for level in levels]
-    for parts in _PARTS:
-        if parts < 2 * len(keys):
-            continue
-        tops = as_parts(np.array([best.shares[some].sum() for some in places]), parts)
-        found = [Fraction(0)] * len(keys)
-        for top, some in zip(tops, places, strict=True):
-            for at, share in zip(some, as_parts(best.shares[some], parts), strict=True):
-                found[at] = top * share
-        as_numbers = np.array([float(one) for one in found])
-        value = problem.value(as_numbers)
-        if value <= _WORSE * best.value or parts == _PARTS[-1]:
-            break
-    return found, float(problem.quotients(as_numbers).max())
-
-
-def _enough(
-    plan: TopDownPlan,
-    spine: Spine,
-    shapes: Shapes,
-    divided: Sequence[Divided],
-    given: Budget,
-    goal: Goal,
-) -> TopDownPlan:
-    """The plan with these shares, and with the given budget or the smallest that keeps the targets."""
-    if given is None:
-        found = plan
-        for one in divided:
-            if not one.needed:
-                continue  # what is asked for is published exactly
-            spent = Fraction(one.needed)
-            for _ in range(20):
-                found = with_shares(found, one.table, one.shares, whole_rho(plan, one.table, spent))
-                if all(
-                    reached_error(found, spine, shapes, target) <= float(target.standard_error)
-                    for target in one.targets
-                ):
-                    break
-                spent *= Fraction(10001, 10000)
-        return found
-    total = plan.rho if given == OWN else given
-    assert isinstance(total, Fraction)
-    kept = plan.rho - sum((spent_on(plan, one.table) for one in divided), Fraction(0))
-    if total <= kept:
-        raise errors.calibration_option(
-            "--rho", f"must be above {written(kept)}, which the tables without a target have: {written(total)} is not"
-        )
-    weights = [one.best.value if goal == "worst" else math.sqrt(one.best.value) for one in divided]
-    parts = [Fraction(1)] if len(divided) == 1 else _proportions(weights)
-    found = plan
-    for one, part in zip(divided, parts, strict=True):
-        exact = (total - kept) * part / present_part(plan, one.table)
-        found = with_shares(found, one.table, one.shares, exact)
-    return found
-
-
-def _proportions(weights: Sequence[float]) -> tuple[Fraction, ...]:
-    positive = np.maximum(np.array(weights), 1e-9 * max(weights) or 1.0)
-    return as_parts(positive / positive.sum(), 10_000)
-
-
-def _scaled(plan: TopDownPlan, most: Fraction | None, given: Budget) -> TopDownPlan:
-    """The plan with another rho and the same shares."""
-    if given is not None:
-        raise errors.calibration_option("--rho", "divides a budget among queries, so it needs a target for an error")
-    assert most is not None
-    factor = most / plan.rho
-    fields = fields_of(plan)
-    for table, section in zip(plan.tables, fields["tables"], strict=True):
-        if table.rho is not None:
-            section["rho"] = str(rounded_down(table.rho * factor))
-    return TopDownPlan(**fields)

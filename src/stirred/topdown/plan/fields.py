@@ -156,18 +156,15 @@ class TopDownPlan(Plan):
         """The levels among which the budget is divided, also those that the spine does not have."""
         return (*self.spine.absent, *self.spine.all_levels)
 
+    def spent_on(self, table: TableSection) -> Fraction:
+        """The part of a table's rho that is spent: the shares of the levels that the spine has."""
+        levels = self.spine.all_levels
+        return sum((table.rho_of(level, query) for level in levels for query in table.queries), Fraction(0))
+
     @cached_property
     def rho(self) -> Fraction:
-        """The budget that is spent: the shares of the levels that the spine has."""
-        return sum(
-            (
-                table.rho_of(level, query)
-                for table in self.released
-                for level in self.spine.all_levels
-                for query in table.queries
-            ),
-            Fraction(0),
-        )
+        """The budget that is spent on all tables."""
+        return sum(map(self.spent_on, self.released), Fraction(0))
 
     def one_place(self, level: str) -> bool:
         """Whether the plan says that a level has one unit."""
@@ -179,7 +176,7 @@ class TopDownPlan(Plan):
         parts = []
         for table in self.released:
             spent = {level: sum((table.rho_of(level, q) for q in table.queries), Fraction(0)) for level in levels}
-            rho = sum(spent.values(), Fraction(0))
+            rho = self.spent_on(table)
             queries = tuple(
                 Query(
                     query.name if len(self.released) == 1 else f"{query.name} of {table.name}",

@@ -67,10 +67,7 @@ def _others(plan: TopDownPlan) -> str:
 
 
 def _conversion(plan: TopDownPlan) -> str:
-    spent = []
-    for table in plan.released:
-        rho = sum(table.rho_of(level, query) for level in plan.spine.all_levels for query in table.queries)
-        spent.append(f"{written(rho)} for {table.name}")
+    spent = [f"{written(plan.spent_on(table))} for {table.name}" for table in plan.released]
     unspent = f"; the shares of {listed(plan.spine.absent)} are not spent" if plan.spine.absent else ""
     given = "; given an earlier release that it repeats, whose own budget comes on top" if plan.earlier else ""
     if plan.measured_by is not None:
