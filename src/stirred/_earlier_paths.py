@@ -52,7 +52,7 @@ NOW: Mapping[str, str] = {
     "stirred.study.study_file": "stirred.lab.study.study_file",
     "stirred.study.swappers": "stirred.lab.study.swappers",
     "stirred.survey.facts": "stirred.survey.plan.sensitivity",
-    "stirred.survey.imputation_accounting": "stirred.survey.plan.problems",
+    "stirred.survey.imputation_accounting": "stirred.survey.plan.imputation_kinds",
     "stirred.survey.linear_imputing": "stirred.survey.imputing",
     "stirred.survey.listed": "stirred.lab.sampling.enumerated",
     "stirred.survey.sensitivity": "stirred.survey.plan.sensitivity",

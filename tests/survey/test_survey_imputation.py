@@ -9,7 +9,7 @@ import pytest
 
 from stirred.errors import SurveyError
 from stirred.spec import flavors, per_respondent
-from stirred.survey.plan.problems import (
+from stirred.survey.plan.imputation_kinds import (
     KINDS,
     imputation_kind,
     loss_with_imputation,

@@ -6,7 +6,7 @@ A model is published: it holds noisy integers and public facts, and JSON is read
 Missing categories are drawn from frequencies that were counted with exact noise. Section 7.6 (Das et al. 2022): if the
 imputed values of a row depend on that row and on parameters alone, and the parameters cost epsilon1, then an analysis
 of the completed file under epsilon2 costs epsilon1 + epsilon2 in total (the proof is in
-:mod:`stirred.survey.plan.problems`).
+:mod:`stirred.survey.plan.imputation_kinds`).
 
 Files that are compared have the same number of records and differ in one of them, which may also turn from observed to
 missing. Invariants: a model holds noisy integers and public facts only, so that it may be published; everything that is
