@@ -10,6 +10,7 @@ from itertools import combinations, combinations_with_replacement, product
 
 import pytest
 
+from repeats import times
 from stirred.semantics import Concern, explain, exposure, joint_changes, worst_change
 from stirred.spec import Invariant, flavors
 from stirred.spec.known_deployments.allocations import Allocation, AllocationPart, Query
@@ -166,7 +167,8 @@ def random_case(rng, conditions):
             return weights, invariants, concern
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.repeats
+@pytest.mark.parametrize("seed", range(times(30)))
 def test_the_worst_change_for_random_margins_and_shares(seed):
     weights, invariants, concern = random_case(random.Random(seed), conditions=False)
     alloc = divided(weights)

@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial import ConvexHull
 
+from repeats import some_or
 from stirred import loss
 from stirred.errors import LossError
 from stirred.semantics.pictures.curves import (
@@ -104,6 +105,8 @@ def test_fields_hold_all_of_it_and_are_json(picture):
         assert Bars(**{**fields, "bars": tuple(Bar(**bar) for bar in fields["bars"])}) == picture
 
 
+@pytest.mark.repeats
+@settings(max_examples=some_or(25, 100))
 @given(st.floats(1e-12, 1e6), st.integers(1, 6))
 def test_bounds_are_shown_rounded_up_by_less_than_a_unit_of_the_last_digit(number, digits):
     shown = Fraction(rounded_up(number, digits))
@@ -321,7 +324,8 @@ def hull(points: list[list[float]]) -> loss.PowerCurve:
     st.lists(st.integers(1, 20), min_size=3, max_size=3),
     st.sampled_from([0.4, 0.2, 0.1]),
 )
-@settings(max_examples=150, deadline=None)
+@pytest.mark.repeats
+@settings(max_examples=some_or(40, 150), deadline=None)
 def test_theorem_7_4_lines_are_crossed_with_at_most_the_probability_named(weights, prior, delta):
     """Three records, four outputs: the odds of the true record against any mixture of the others, by enumeration."""
     laws = np.array(weights, dtype=float)

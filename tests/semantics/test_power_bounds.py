@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import norm
 
 import strategies
+from repeats import some_or
 from stirred import loss
 from stirred.errors import StirredError
 from stirred.lab.reproduce.catalogue import published
@@ -118,7 +119,8 @@ def test_groups_of_renyi_and_of_any_curve_put_the_curve_after_itself():
     assert allowed_power(flavors.trade_off().at(vertices), 2).power(0.125) == pytest.approx(vertices.power(0.375))
 
 
-@settings(max_examples=80, deadline=None)
+@pytest.mark.repeats
+@settings(max_examples=some_or(25, 80), deadline=None)
 @given(LAWS, st.sampled_from([0.0, 0.01, 0.2]))
 def test_curves_of_groups_bound_every_chain_of_laws(laws, delta):
     steps = len(laws) - 1
@@ -173,7 +175,8 @@ def test_randomised_response_attains_theorem_6_1_at_every_level(epsilon):
         assert found.upper - found.lower < 1e-9
 
 
-@settings(max_examples=80, deadline=None)
+@pytest.mark.repeats
+@settings(max_examples=some_or(25, 80), deadline=None)
 @given(st.integers(2, 6).flatmap(lambda outputs: strategies.laws(2, outputs)))
 def test_no_mechanism_has_more_power_than_its_own_loss_allows(laws):
     mechanism = FiniteMechanism(("0", "1"), tuple(map(str, range(laws.shape[1]))), laws)

@@ -463,19 +463,22 @@ def _typical(pair: SwapPair, level: float, alarms: Number) -> Statement:
     told: dict[str, Fact] = {"alarms": alarms, "pair": pair.words}
     if pair.how == TWO_RECORDS:
         return say("noticed.typical", count=formatting.of_hundred(pair.power(level)), **told)
-    hidden = Numbers(tuple(map(float, pair.held)), formatting.listed_plainly(f"{many:,}" for many in pair.held))
-    return say("noticed.hidden", count=formatting.about_of_hundred(pair.power(level)), held=hidden, **told)
+    return say("noticed.hidden", count=formatting.about_of_hundred(pair.power(level)), held=_hidden(pair), **told)
 
 
 def _named(pair: SwapPair, level: float, alarms: Number) -> Statement:
+    told: dict[str, Fact] = {"alarms": alarms, "pair": pair.words}
     if pair.how == TWO_RECORDS:
         belief = pair.belief(0.5)
         assert belief is not None
         count = formatting.of_hundred(pair.power(level))
-        return say("noticed.named", count=count, alarms=alarms, pair=pair.words, belief=formatting.power(belief))
-    hidden = Numbers(tuple(map(float, pair.held)), formatting.listed_plainly(f"{many:,}" for many in pair.held))
-    count = formatting.about_of_hundred(pair.power(level))
-    return say("noticed.standing", count=count, alarms=alarms, pair=pair.words, held=hidden)
+        return say("noticed.named", count=count, **told, belief=formatting.power(belief))
+    return say("noticed.standing", count=formatting.about_of_hundred(pair.power(level)), **told, held=_hidden(pair))
+
+
+def _hidden(pair: SwapPair) -> Numbers:
+    """Among how many records that share their held values the two are hidden."""
+    return Numbers(tuple(map(float, pair.held)), formatting.listed_plainly(f"{many:,}" for many in pair.held))
 
 
 def _halving(own: SwapExposure, level: float, power: float, unit: str) -> Iterator[Statement]:
