@@ -24,6 +24,13 @@ V0_7 = FIXTURES / "v0_7"
 PLANS = [(path.parent.name, path.stem) for made in (V0_6, V0_7) for path in sorted(made.glob("*.toml"))]
 RELEASES = [*PLANS, ("v0_6", "adopted")]
 SIGNED = ("swap", "topdown", "survey")
+FAST = {("v0_6", "survey"), ("v0_6", "topdown"), ("v0_7", "swap")}
+"""Witnesses outside the slow suite: together, the last two versions and every mechanism."""
+
+
+def fast_or_slow(cases: list[tuple[str, str]]):
+    """The cases, those that are no witness marked as slow."""
+    return [pytest.param(*one, marks=[] if one in FAST else pytest.mark.slow) for one in cases]
 
 
 @pytest.fixture
@@ -87,10 +94,12 @@ def made_by(request):
 
 @pytest.mark.parametrize(
     ("version", "name"),
-    [(version, name) for version in ("v0_1", "v0_2", "v0_3", "v0_4", "v0_5") for name in ("swap", "topdown")]
-    + [("v0_4", name) for name in ("rates", "coarsen", "flat")]
-    + [("v0_5", "rounds")]
-    + RELEASES,
+    fast_or_slow(
+        [(version, name) for version in ("v0_1", "v0_2", "v0_3", "v0_4", "v0_5") for name in ("swap", "topdown")]
+        + [("v0_4", name) for name in ("rates", "coarsen", "flat")]
+        + [("v0_5", "rounds")]
+        + RELEASES
+    ),
 )
 def test_a_release_of_an_earlier_version_verifies(version, name, command):
     ended = command("verify", FIXTURES / version / name)
@@ -99,6 +108,7 @@ def test_a_release_of_an_earlier_version_verifies(version, name, command):
     assert "README.txt" in ended.out.splitlines()[0] and "FAILS" not in ended.out
 
 
+@pytest.mark.slow
 def test_tables_and_estimates_of_0_1s_releases_can_be_made():
     found = stirred.tabulate(MADE / "swap", ["county"]).to_pydict()
     assert sum(found["count"]) == 120
@@ -107,6 +117,7 @@ def test_tables_and_estimates_of_0_1s_releases_can_be_made():
     assert "person" in stirred.explain(MADE / "topdown").text()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["swap", "topdown"])
 def test_a_plan_of_0_1_is_read_and_publishes_the_same_tables(name, made, command):
     ended = command("check", made / f"{name}.toml", "--json")
@@ -126,6 +137,7 @@ def test_a_plan_of_0_1_is_read_and_publishes_the_same_tables(name, made, command
     assert published == sorted(path.name for path in (MADE / name / "tables").iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["swap", "rates", "coarsen", "flat"])
 def test_a_plan_of_0_4_has_the_same_guarantee_today(name, made_by_0_4, command):
     """Rates by rule, a coarser match, persons in the rows of the main file: the five blocks follow from the plan."""
@@ -134,6 +146,7 @@ def test_a_plan_of_0_4_has_the_same_guarantee_today(name, made_by_0_4, command):
     assert stirred.read(made_by_0_4 / "new") == stirred.read(made_by_0_4 / name)
 
 
+@pytest.mark.slow
 def test_a_plan_of_0_5_in_rounds_has_the_same_guarantee_today(made_by_0_5, command):
     ended = command("release", made_by_0_5 / "rounds.toml", "--out", made_by_0_5 / "new")
     assert ended.code == 0, ended.err
@@ -142,7 +155,7 @@ def test_a_plan_of_0_5_in_rounds_has_the_same_guarantee_today(made_by_0_5, comma
     assert len(found) == 6
 
 
-@pytest.mark.parametrize(("version", "name"), PLANS)
+@pytest.mark.parametrize(("version", "name"), fast_or_slow(PLANS))
 def test_a_plan_has_the_same_guarantee_today(version, name, made_by, command):
     """Guarantees are equal, and tables, dictionaries and labelled files have the same names."""
     made = made_by(version)
@@ -159,7 +172,7 @@ def test_a_plan_has_the_same_guarantee_today(version, name, made_by, command):
         assert Path(f"microdata.{LABELLED[name]}") in written
 
 
-@pytest.mark.parametrize(("version", "name"), RELEASES)
+@pytest.mark.parametrize(("version", "name"), fast_or_slow(RELEASES))
 def test_a_release_can_be_explained(version, name, command):
     ended = command("explain", FIXTURES / version / name)
     assert ended.code == 0, ended.err
@@ -167,8 +180,9 @@ def test_a_release_can_be_explained(version, name, command):
 
 
 @pytest.mark.skipif(shutil.which("ssh-keygen") is None, reason="ssh-keygen is not installed")
-@pytest.mark.parametrize("version", ["v0_6", "v0_7"])
-@pytest.mark.parametrize("name", SIGNED)
+@pytest.mark.parametrize(
+    ("version", "name"), fast_or_slow([(version, name) for version in ("v0_6", "v0_7") for name in SIGNED])
+)
 def test_a_signature_names_its_signer_and_is_of_these_files_alone(version, name, made_by, command):
     made = made_by(version)
     said = ("--signers", made / "publishers.txt")
@@ -216,9 +230,9 @@ def test_noisy_measurement_files_of_0_6_are_read_written_and_adopted_alike(made_
 @pytest.mark.parametrize(
     ("version", "ledger", "names", "more"),
     [
-        ("v0_6", "swap", ("swap", "rates", "rounds", "coarsen"), "flat"),
-        ("v0_6", "topdown", ("topdown", "after"), "topdown"),
-        ("v0_6", "towns", ("constraints",), "constraints"),
+        pytest.param("v0_6", "swap", ("swap", "rates", "rounds", "coarsen"), "flat", marks=pytest.mark.slow),
+        pytest.param("v0_6", "topdown", ("topdown", "after"), "topdown", marks=pytest.mark.slow),
+        pytest.param("v0_6", "towns", ("constraints",), "constraints", marks=pytest.mark.slow),
         ("v0_6", "survey", ("survey",), "survey"),
         ("v0_7", "swap", ("swap", "flat"), "flat"),
     ],
@@ -233,6 +247,7 @@ def test_a_ledger_has_its_releases_and_counts_on(version, ledger, names, more, m
     assert len(opened.entries()) == len(names) + 1
 
 
+@pytest.mark.slow
 def test_a_limit_of_0_6_still_ends_a_release(made_by_0_6, command):
     """The limit is rho 10, and each release spends 2.5."""
     words = ("--ledger", made_by_0_6 / "towns.ledger", "--no-report")
@@ -245,6 +260,7 @@ def test_a_limit_of_0_6_still_ends_a_release(made_by_0_6, command):
     assert not (made_by_0_6 / "new-3").exists()
 
 
+@pytest.mark.slow
 def test_a_ledger_of_0_4_has_its_two_releases_and_counts_on(made_by_0_4, command):
     ledger = Ledger.open(made_by_0_4 / "swap.ledger")
     assert [entry.specification for entry in ledger.entries()] == [
@@ -272,7 +288,14 @@ def _without_movement(check: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "earlier", ["made", "made_by_0_2", "made_by_0_3", "made_by_0_4", "made_by_0_5", "made_by_0_6", "made_by_0_7"]
+    "earlier",
+    [
+        *(
+            pytest.param(one, marks=pytest.mark.slow)
+            for one in ("made", "made_by_0_2", "made_by_0_3", "made_by_0_4", "made_by_0_5", "made_by_0_6")
+        ),
+        "made_by_0_7",
+    ],
 )
 def test_a_work_folder_of_an_earlier_version_is_gone_on_with_and_nothing_is_spent(earlier, request, command):
     made = request.getfixturevalue(earlier)
@@ -293,6 +316,7 @@ def test_a_work_folder_of_an_earlier_version_is_gone_on_with_and_nothing_is_spen
     assert all(verdict.holds for verdict in stirred.verify(made / "again"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("earlier", ["made", "made_by_0_2"])
 def test_a_ledger_of_an_earlier_version_counts_on(earlier, request, command):
     made = request.getfixturevalue(earlier)
@@ -303,6 +327,7 @@ def test_a_ledger_of_an_earlier_version_counts_on(earlier, request, command):
     assert ledger.entries()[0].specification == stirred.read(made / "swap")
 
 
+@pytest.mark.slow
 def test_a_wording_of_another_version_verifies_and_another_meaning_does_not(made, command):
     path, written = (
         made / "topdown" / "certificate.json",

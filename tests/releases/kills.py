@@ -139,6 +139,8 @@ class Steps:
     def __init__(self, last: int | None) -> None:
         self.last = last
         self.taken = 0
+        self.paid = 0
+        """The step at which the release was paid for."""
 
     def __call__(self, frame: FrameType, event: str, argument: Any) -> None:
         if event in ("c_call", "c_return", "c_exception"):
@@ -147,6 +149,8 @@ class Steps:
         elif not frame.f_code.co_filename.startswith(WATCHED) or frame.f_code.co_name.startswith("<"):
             return
         self.taken += 1
+        if event == "return" and frame.f_code.co_name == "spend":
+            self.paid = self.taken
         if self.taken == self.last:
             os.kill(os.getpid(), signal.SIGKILL)
 
@@ -207,14 +211,15 @@ class Case:
         asked = secret if self.secret and not secret.exists() else None
         stirred.release(self.plan, out=self.out, confidential=asked, ledger=self.folder / "a.ledger")
 
-    def steps(self, last: int | None = None) -> int:
-        """Run the command up to its step ``last``; how many it took, which threads make vary a little."""
+    def steps(self, last: int | None = None) -> tuple[int, int]:
+        """Run the command up to its step ``last``; how many it took, which threads make vary a little, and the one at
+        which it paid."""
         steps = Steps(last)
         threading.setprofile(steps)
         sys.setprofile(steps)
         self.command()
         sys.setprofile(None)
-        return steps.taken
+        return steps.taken, steps.paid
 
 
 # -- what must hold after every kill -------------------------------------------------------------------------------
@@ -322,7 +327,7 @@ class Looking:
 
 
 def kill_many(folder: Path, name: str, kills: int, seed: int) -> dict[str, Any]:
-    """Kill runs at steps spread over a whole run, and one in four at any time; one in five is killed again."""
+    """Kill runs at any step, one in four once it has paid, and one in four at any time; one in five is killed again."""
     assert forked(lambda: write_data(folder))[0] == 0
     Ledger.create(folder / "empty.ledger", DATASET)
     copies = folder / "copies"
@@ -351,7 +356,7 @@ def kill_many(folder: Path, name: str, kills: int, seed: int) -> dict[str, Any]:
     runs = tries = 0
     while states.total() < kills:
         case = new_case(runs % 4 == 1)
-        steps, seconds = lengths[case.secret]
+        (steps, paid), seconds = lengths[case.secret]
         found: list[str] = []
         rounds = 2 if runs % 5 == 2 else 1
         for number in range(rounds):
@@ -359,8 +364,8 @@ def kill_many(folder: Path, name: str, kills: int, seed: int) -> dict[str, Any]:
             if tries % 4 == 3:
                 ended, _ = forked(case.command, moments.uniform(0, seconds))
             else:
-                share = (tries + moments.random()) / kills if number == 0 else moments.random()
-                last = 1 + int(steps * (share % 1))
+                share = ((tries + moments.random()) / kills if number == 0 else moments.random()) % 1
+                last = 1 + int(steps * share if tries % 4 else paid + (steps - paid) * share)
                 ended, _ = forked(partial(case.steps, last))
             tries += 1
             if ended not in (0, -signal.SIGKILL):

@@ -154,7 +154,7 @@ def kill_many(plan: Path, place: Path, moments: list[tuple[float, bool]]) -> int
 
 
 def test_a_killed_run_leaves_a_whole_release_or_none_and_the_next_one_names_what_is_left(plan, place):
-    assert kill_many(plan, place, [(0.05, False), (1.0, False), (0.0, True), (0.1, True)]) >= 1
+    assert kill_many(plan, place, [(0.05, False), (0.0, True)]) >= 1
 
 
 @pytest.mark.slow

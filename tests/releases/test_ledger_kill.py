@@ -195,12 +195,19 @@ def failing(ledger: Ledger) -> list[str]:
 @pytest.mark.parametrize(
     ("place", "moment", "spends", "visible", "found"),
     [
-        ("stirred.releases.steps.flush", "after", 0, False, []),
+        pytest.param("stirred.releases.steps.flush", "after", 0, False, [], marks=pytest.mark.slow),
         ("stirred.releases.ledger.sqlite_file._insert", "after", 0, False, []),
         ("stirred.releases.ledger.ledger.Ledger.spend", "after", 1, False, ["spent-without-release", "leftover"]),
-        ("stirred.releases.folder.atomic._settle", "after", 1, False, ["spent-without-release", "leftover"]),
+        pytest.param(
+            "stirred.releases.folder.atomic._settle",
+            "after",
+            1,
+            False,
+            ["spent-without-release", "leftover"],
+            marks=pytest.mark.slow,
+        ),
         ("stirred.releases.ledger.ledger.Ledger.finished", "before", 1, True, []),
-        ("stirred.releases.ledger.ledger.Ledger.finished", "after", 1, True, []),
+        pytest.param("stirred.releases.ledger.ledger.Ledger.finished", "after", 1, True, [], marks=pytest.mark.slow),
     ],
 )
 def test_a_release_killed_at_this_step_leaves(place, moment, spends, visible, found, plan, tmp_path, ledger):
@@ -228,6 +235,7 @@ def assert_no_release_without_its_spend(plan: Path, folder: Path, ledger: Ledger
         assert len(entries) <= number + 1
 
 
+@pytest.mark.slow
 def test_a_release_killed_at_any_moment_is_not_visible_without_its_spend(plan, tmp_path, ledger):
     assert_no_release_without_its_spend(plan, tmp_path, ledger, [1.0, 2.0])
 
