@@ -111,7 +111,7 @@ def test_an_unexpected_exception_is_told_without_its_text(fault, plan, command, 
     monkeypatch.setattr("stirred.swap.checking.plan_check.load", fail)
     ended = command("check", plan)
     assert ended.code == 3
-    assert f"unexpected {fault.__name__} in swap/checking.py, line " in ended.err
+    assert f"unexpected {fault.__name__} in swap/checking/plan_check.py, line " in ended.err
     assert "STIRRED_DEBUG=1 to see it" in ended.err
     assert MARKER not in ended.said
     assert "Traceback" not in ended.said

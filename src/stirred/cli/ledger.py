@@ -13,7 +13,7 @@ import typer
 
 from stirred import errors, verbs
 from stirred.cli.guarantees import read_named
-from stirred.cli.options import AsJson, check_new, fitted
+from stirred.cli.options import AsJson, check_new, fitted, write_new
 from stirred.cli.printing import note, print_json
 
 if TYPE_CHECKING:
@@ -217,8 +217,7 @@ def withdrawn(
     ledger = Ledger.open(file)
     text = ledger.withdrawn()
     if out is not None:
-        with out.open("x", encoding="utf-8") as target:
-            target.write(text)
+        write_new(out, text)
     if as_json:
         print(text, end="")
         return

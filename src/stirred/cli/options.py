@@ -258,26 +258,20 @@ def save_pictures(
 
 def write_new(path: Path, text: str) -> None:
     """Write a file that must not exist yet."""
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise errors.output_exists(path) from None
-    except OSError as problem:
-        raise errors.cannot_write(path, problem.strerror or "an input/output error") from None
+    from stirred.releases.folder.atomic import new_file
+
+    with new_file(path) as file:
+        file.write(text.encode())
 
 
 def write_parquet(path: Path, table: pa.Table) -> None:
     """Write a Parquet file that must not exist yet."""
     import pyarrow.parquet as pq
 
-    try:
-        with path.open("xb") as file:
-            pq.write_table(table, file)
-    except FileExistsError:
-        raise errors.output_exists(path) from None
-    except OSError as problem:
-        raise errors.cannot_write(path, problem.strerror or "an input/output error") from None
+    from stirred.releases.folder.atomic import new_file
+
+    with new_file(path) as file:
+        pq.write_table(table, file)
 
 
 def deployment_names(incomplete: str) -> list[str]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from stirred import errors
 from stirred.mechanisms import open_release, read_plan
 from stirred.releases.folder import manifest
+from stirred.releases.folder.atomic import new_file
 from stirred.releases.mechanism import CustodianNote, Data
 from stirred.reports.page import document, materials
 from stirred.reports.page_elements import Markup, element, joined, listing, paragraphs, section, table
@@ -85,7 +86,8 @@ def appendix(
             raise errors.appendix_other_plan(opened.path)
         notes = mechanism.for_custodian(opened, read, data, progress=progress)
     text = appendix_text(of_folder(mechanism, opened), notes, opened_ledger)
-    _write(out, text)
+    with new_file(out, private=True) as file:
+        file.write(text.encode())
     return out
 
 
@@ -159,15 +161,3 @@ def _entry(entry: Entry | None) -> Iterator[str]:
     for name, told in (("Made by", entry.who), ("Made because", entry.why)):
         if told is not None:
             yield f"{name}: {told}"
-
-
-def _write(out: Path, text: str) -> None:
-    """Write a new file that its owner alone can read."""
-    try:
-        handle = os.open(out, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-    except FileExistsError:
-        raise errors.output_exists(out) from None
-    except OSError as problem:
-        raise errors.cannot_write(out, problem.strerror or "an input/output error") from None

@@ -20,8 +20,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from stirred import errors
 from stirred._bounded_reading import plain
+from stirred.releases.folder.atomic import new_file
 from stirred.reports import registry_entry
 from stirred.reports.limits_section import HEADING as LIMITS
 from stirred.reports.limits_section import of_explanation
@@ -403,13 +403,8 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-a
 def write_report(subjects: Sequence[Subject], out: Path) -> Path:
     """Write the report of these subjects to a file that must not exist."""
     text = report_text(subjects)
-    try:
-        with out.open("x", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-    except FileExistsError:
-        raise errors.output_exists(out) from None
-    except OSError as problem:
-        raise errors.cannot_write(out, problem.strerror or "an input/output error") from None
+    with new_file(out) as file:
+        file.write(text.encode())
     return out
 
 

@@ -15,7 +15,7 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType, ModuleType
-from typing import NoReturn
+from typing import IO, NoReturn
 
 from stirred import errors
 
@@ -90,6 +90,19 @@ def writing(target: Path) -> Iterator[None]:
         if os.path.lexists(target):  # another run was quicker
             raise errors.output_exists(target) from None
         raise errors.cannot_write(target, _reason(problem)) from None
+
+
+@contextlib.contextmanager
+def new_file(path: Path, private: bool = False) -> Iterator[IO[bytes]]:
+    """A file that must not exist yet, opened to be written; a ``private`` one can be read by its owner only."""
+    try:
+        handle = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600 if private else 0o666)
+        with os.fdopen(handle, "wb") as file:
+            yield file
+    except FileExistsError:
+        raise errors.output_exists(path) from None
+    except OSError as problem:
+        raise errors.cannot_write(path, _reason(problem)) from None
 
 
 @contextlib.contextmanager
