@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from stirred.semantics.pictures import deployments
+from stirred.semantics.pictures.curves import belief_picture
 from stirred.spec.known_deployments.accounts import accounts
 from stirred.spec.known_deployments.names import titles
 from stirred.spec.specification import from_fields
@@ -75,12 +77,26 @@ def test_the_beginning_of_several_names_is_answered_with_them(command):
     assert ended.code == 2 and "google-mobility-2020" in ended.err
 
 
-def test_the_picture_is_saved_into_a_new_folder(command, tmp_path):
+def test_the_picture_that_marks_the_named_one_is_saved_into_a_new_folder(command, tmp_path, monkeypatch):
+    asked = []
+
+    def small(marked):
+        asked.append(marked)
+        return belief_picture([1])
+
+    monkeypatch.setattr(deployments, "deployment_picture", small)
+    ended = command("deployments", "meta-urls-2020", "--figures", tmp_path / "pictures")
+    assert ended.code == 0 and asked == ["meta-urls-2020"]
+    assert {path.suffix for path in (tmp_path / "pictures").iterdir()} == {".png", ".svg"}
+    again = command("deployments", "--figures", tmp_path / "pictures")
+    assert again.code == 2 and again.out == ""
+
+
+@pytest.mark.slow
+def test_the_picture_of_all_deployments_can_be_drawn(command, tmp_path):
     folder = tmp_path / "pictures"
     ended = command("deployments", "meta-urls-2020", "--figures", folder)
     assert ended.code == 0 and sorted(path.name for path in folder.iterdir()) == [
         "known-deployments.png",
         "known-deployments.svg",
     ]
-    again = command("deployments", "--figures", folder)
-    assert again.code == 2 and again.out == ""

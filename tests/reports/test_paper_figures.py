@@ -47,6 +47,7 @@ def test_a_drawing_has_the_width_of_its_column_and_is_not_shrunk(name, style):
     assert PICTURES[name].title not in drawing
 
 
+@pytest.mark.slow
 def test_panels_fit_on_a_page_across_both_columns():
     picture = deployment_picture()
     drawing = for_paper(picture, TWO_COLUMNS)

@@ -18,7 +18,6 @@ from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from stirred._bounded_reading import plain
 from stirred.releases.folder.atomic import new_file
@@ -46,9 +45,6 @@ from stirred.semantics.side_by_side import FOLLOWS, SideBySide, five_questions, 
 from stirred.spec import lint
 from stirred.spec.invariant import Invariant
 from stirred.spec.specification import Held, held, taken_as_known
-
-if TYPE_CHECKING:
-    pass
 
 FINDINGS = 3
 """Findings that are shown; the others are folded."""
