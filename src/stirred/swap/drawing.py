@@ -28,13 +28,11 @@ from stirred.releases.steps import Request, publishing, releasing
 from stirred.spec import Specification, facts
 from stirred.spec.exact import display
 from stirred.swap.checking.comparison import write_comparison
-from stirred.swap.checking.movement import movement_of, stops_of, unchangeable_rows
-from stirred.swap.checking.prediction import measure
-from stirred.swap.checking.prediction import stops_of as telling_stops
+from stirred.swap.checking.movement import movement_of, movement_stops, unchangeable_rows
+from stirred.swap.checking.prediction import measure, telling_stops
 from stirred.swap.checking.putting_back import PUT_BACK, PutBack, put_back
 from stirred.swap.checking.revealing import alone_stops, find_stops, refuse_stops
-from stirred.swap.checking.undoing import Swapped, places_of, swapped_data, undoing_of
-from stirred.swap.checking.undoing import stops_of as undoing_stops
+from stirred.swap.checking.undoing import Swapped, places_of, swapped_data, undoing_of, undoing_stops
 from stirred.swap.data.counting import (
     Margins,
     Strata,
@@ -194,7 +192,8 @@ class SwapRelease:
             folder, self.specification, released, readme(self.specification, self.plan, released, self.put_back)
         )
         more = {PUT_BACK: self.put_back.to_fields()}
-        return Certificate(self.plan, self.specification, self._margins(), self.for_release, self.nonce, more)
+        stated = stated_margins(self.plan, self.specification, self.margins)
+        return Certificate(self.plan, self.specification, stated, self.for_release, self.nonce, more)
 
     def _write_table(self, folder: Path, rows: Rows, opened: Input) -> ReleasedTable:
         kind = self.plan.format or opened.format
@@ -224,10 +223,6 @@ class SwapRelease:
             copy: rows.copied(copy).with_codes(self.table[target].codes[:0]) for copy, target in rows.copies.items()
         }
         return described(self.plan, name, kind, rows.linked.columns, rows.linked.held, rows.order, copied)
-
-    def _margins(self) -> list[Margin]:
-        """The counted invariants; the last says that each record keeps its linked rows, where it has some."""
-        return stated_margins(self.plan, self.specification, self.margins)
 
     def write_confidential(self, folder: Path, data: Data | None = None) -> None:
         """Write true and released counts of every table that the plan publishes."""
@@ -270,7 +265,7 @@ def draw(
     by_stratum = rates.by_stratum(dataset.strata) if rates else None
     later = later_rounds(plan, dataset.counted)
     movement = movement_of(strata, margins.swapped, by_stratum or one_rate(plan), later)
-    refuse_stops([*stops_of(plan, strata, movement), *alone_stops(dataset, margins.swapped)], plan.allow)
+    refuse_stops([*movement_stops(plan, strata, movement), *alone_stops(dataset, margins.swapped)], plan.allow)
     progress.stage("swapping")
     moves = permutation.draw(dataset.strata, strata.sizes, rates or one_rate(plan), source)
     table = dataset.table.replace(

@@ -181,7 +181,7 @@ def unchangeable_places(dataset: Dataset, strata: Strata) -> tuple[Unchangeable,
     return tuple(found)
 
 
-def stops_of(plan: SwapPlan, strata: Strata, movement: Movement) -> list[errors.StoppedByCheck]:
+def movement_stops(plan: SwapPlan, strata: Strata, movement: Movement) -> list[errors.StoppedByCheck]:
     """Reasons not to release because next to nothing would be swapped."""
     if not strata.changeable.any():
         return [errors.nothing_can_change()]

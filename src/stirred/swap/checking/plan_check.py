@@ -35,26 +35,23 @@ from stirred.swap.checking.movement import (
     Unchangeable,
     UniqueRows,
     movement_of,
+    movement_stops,
     rule_effects,
     stay_probabilities,
-    stops_of,
     unchangeable_places,
     unique_rows,
 )
-from stirred.swap.checking.prediction import Telling, measure
-from stirred.swap.checking.prediction import stops_of as telling_stops
+from stirred.swap.checking.prediction import Telling, measure, telling_stops
 from stirred.swap.checking.revealing import Revealing, Uniques, alone_stops, count_uniques, find_stops, reveal_swap
 from stirred.swap.checking.undoing import (
     Together,
     Undoing,
-    stops_of_releases,
+    releases_stops,
     swapped_data,
     together,
     undoing_of,
+    undoing_stops,
     with_remedies,
-)
-from stirred.swap.checking.undoing import (
-    stops_of as undoing_stops,
 )
 from stirred.swap.data.counting import (
     Margins,
@@ -380,7 +377,7 @@ def check(
     several = together(dataset, earlier, changes)
     stops = find_stops(dataset)
     stops = undoing_stops(plan, undoing, [*stops, *telling_stops(dataset, telling, stops)])
-    stops += [*stops_of_releases(plan, several, changes * dataset.records), *stops_of(plan, strata, movement)]
+    stops += [*releases_stops(plan, several, changes * dataset.records), *movement_stops(plan, strata, movement)]
     stops += alone_stops(dataset, margins.swapped)
     progress.stage("counting what the invariants reveal")
     revealing = reveal_swap(dataset)

@@ -248,7 +248,9 @@ def measure(dataset: Dataset) -> Telling:
     return Telling(tuple(ranked), min(dataset.records, SAMPLED), columns, pairs)
 
 
-def stops_of(dataset: Dataset, telling: Telling, found: Sequence[errors.StoppedByCheck]) -> list[errors.StoppedByCheck]:
+def telling_stops(
+    dataset: Dataset, telling: Telling, found: Sequence[errors.StoppedByCheck]
+) -> list[errors.StoppedByCheck]:
     """A stop for whatever tells more about a swap variable than the plan accepts.
 
     ``found`` are the stops for columns that determine one exactly: what holds such a column is not said again.

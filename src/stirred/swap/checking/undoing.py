@@ -264,7 +264,7 @@ def with_remedies(given: Swapped, undoing: Undoing) -> Undoing:
     return replace(undoing, remedies=tuple(found))
 
 
-def stops_of(
+def undoing_stops(
     plan: SwapPlan, undoing: Undoing, found: Sequence[errors.StoppedByCheck] = ()
 ) -> list[errors.StoppedByCheck]:
     """The stops ``found`` for columns that tell a swap variable, and one where more of the changed records could be put
@@ -407,7 +407,7 @@ def _changed_share(one: Specification) -> float:
     return 0.0
 
 
-def stops_of_releases(plan: SwapPlan, found: Together | None, changed: float) -> list[errors.StoppedByCheck]:
+def releases_stops(plan: SwapPlan, found: Together | None, changed: float) -> list[errors.StoppedByCheck]:
     """A stop where the releases together put back more than the plan accepts."""
     if found is None or found.recovered <= plan.most_recovered:
         return []
