@@ -18,10 +18,11 @@ from swap_oracle import (
 )
 
 from chi_square import FALSE_ALARM, p_value
+from stirred.lab.reproduce.swapping import moved_probability_as_printed
 from stirred.noise import SeededSource, SystemSource
 from stirred.swap.law.moments import cell_moments, stratum_constants
 from stirred.swap.law.permutation import draw
-from stirred.swap.law.theorem import moved_probability, moved_probability_as_printed
+from stirred.swap.law.theorem import moved_probability
 from stirred.tables.groups import Groups
 
 RATES = [Fraction(1, 20), Fraction(1, 2), Fraction(9, 10)]

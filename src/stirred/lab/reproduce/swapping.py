@@ -327,12 +327,23 @@ def figure_error_by_rate(name: str, figure: str) -> tuple[Any, ...]:
 # -- errata --------------------------------------------------------------------------------------------------
 
 
+def moved_probability_as_printed(stratum_size: int, rate: Fraction) -> float:
+    """Section 3.2.3's formula p [1 - (1-p)^(n-1)], an erratum: a lone selection is drawn again.
+
+    >>> moved_probability_as_printed(2, Fraction(1, 2)), theorem.moved_probability(2, Fraction(1, 2))
+    (0.25, 0.5)
+    """
+    if stratum_size <= 1 or rate == 0:
+        return 0.0
+    if rate == 1:
+        return 1.0
+    return -float(rate) * math.expm1((stratum_size - 1) * theorem.log_complement(rate))
+
+
 @computation
 def moved_probability_forms() -> Forms:
     """Section 3.2.3's probability that a record is swapped."""
-    return Forms(
-        "two records, p = 50%", guarantee.moved_probability_as_printed(2, HALF), guarantee.moved_probability(2, HALF)
-    )
+    return Forms("two records, p = 50%", moved_probability_as_printed(2, HALF), guarantee.moved_probability(2, HALF))
 
 
 @computation

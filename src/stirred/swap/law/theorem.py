@@ -163,22 +163,6 @@ def moved_probability(stratum_size: int, rate: Fraction) -> float:
     return -p * math.expm1((stratum_size - 1) * log_unselected) / (1 - alone)
 
 
-def moved_probability_as_printed(stratum_size: int, rate: Fraction) -> float:
-    """Section 3.2.3's formula p [1 - (1-p)^(n-1)], an erratum: a lone selection is drawn again.
-
-    Here so that tests and documentation can show the difference; nothing else may use it.
-
-    >>> moved_probability_as_printed(2, Fraction(1, 2)), moved_probability(2, Fraction(1, 2))
-    (0.25, 0.5)
-    """
-    require_rate(rate)
-    if stratum_size <= 1 or rate == 0:
-        return 0.0
-    if rate == 1:
-        return 1.0
-    return -float(rate) * math.expm1((stratum_size - 1) * log_complement(rate))
-
-
 # -- how far the theorem could be improved -------------------------------------------------------------------
 
 
@@ -238,17 +222,6 @@ def gap(largest_stratum: int, rate: Fraction) -> float:
         + math.log1p(math.exp(1 - math.lgamma(b - 1)) / 2)
         - math.log1p(-math.exp(1 - math.lgamma(b + 1)) / 2)
     ) / 2
-
-
-def log_derangement_ratio(k: int) -> float:
-    """ln[d(k)/d(k-2)], for any k from 2 on but 3, where d(1) = 0.
-
-    >>> log_derangement_ratio(10) / 2, log_derangement_ratio(10_000_000) / 2
-    (2.249901..., 16.118095...)
-    """
-    if k < 2 or k == 3:
-        raise ValueError(f"d(k)/d(k-2) needs k = 2 or k >= 4, not {k}")
-    return _log(_derangement_ratio(k))
 
 
 # -- helpers -------------------------------------------------------------------------------------------------
