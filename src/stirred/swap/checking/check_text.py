@@ -24,181 +24,15 @@ from stirred.swap.checking.revealing import WIDTHS, Revealing
 from stirred.swap.law import theorem
 from stirred.swap.plan.fields import SwapPlan
 
-_NAMES = {"absolute": "absolute", "relative": "relative", "root": "square roots"}
-_SHOWN_PLACES = 5
-
-
-def loss_text(found: Sequence[LossBy]) -> str:
-    """The expected information loss of a table as a few lines."""
-    whole = found[0].fields(0)
-    rows = [
-        (
-            _NAMES[name],
-            f"mean {_number(whole[f'{name}_mean'])}, median {_number(whole[f'{name}_50%'])}, "
-            f"90% of cells up to {_number(whole[f'{name}_90%'])}, largest {_number(whole[f'{name}_100%'])}",
-        )
-        for name in DISTANCES
-        if whole[f"{name}_mean"] is not None
-    ]
-    if whole["false_zeros"] is None:
-        rows.append(("zeros", "not forecast"))
-    else:
-        rows.append(("false zeros", f"{_number(whole['false_zeros'])} of {whole['cells']:,.0f} cells"))
-        inside = f"with {_number(whole['in_false_nonzeros'])} in them together"
-        rows.append(("false non-zeros", f"{_number(whole['false_nonzeros'])} cells that are zero now, {inside}"))
-    head = fill(
-        "Expected information loss: distances between true and released cells, over cells that are not zero now. All "
-        "are approximations, and quantiles are of what is expected of each cell. The mean relative distance is an "
-        "expected MAPE that also holds for cells that seldom change.",
-        "  ",
-    )
-    return "\n".join([head, named_rows(rows), *(fill(_places(one), "  ") for one in found[1:])])
-
-
-def _places(found: LossBy) -> str:
-    means = found.measures["relative_mean"]
-    known = np.flatnonzero(~np.isnan(means))
-    worst = known[np.argsort(-means[known], kind="stable")][:_SHOWN_PLACES]
-    shown = [
-        f"{'(null)' if found.values[row] is None else found.values[row]} {_number(float(means[row]))} "
-        f"({_many(found.measures['cells'][row])})"
-        for row in worst
-    ]
-    more = len(known) - len(shown)
-    return f"Largest mean relative distance by '{found.variable}': {'; '.join(shown)}" + (
-        f"; and {more:,} {'value' if more == 1 else 'values'} more (--json has all)." if more else "."
-    )
-
-
-def _many(cells: float) -> str:
-    return "1 cell" if cells == 1 else f"{cells:,.0f} cells"
-
-
-def _number(value: float | None) -> str:
-    if value is None:
-        return "unknown"
-    if 0 < abs(value) < 0.0005:
-        return "below 0.0005"
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
-
-
-def revealing_text(found: Revealing, records: str) -> str:
-    """What the published counts alone reveal."""
-    counts = found.counts
-    rows = [
-        (
-            "determined",
-            f"{_share(counts.determined_records, counts.records)} {records}: those in strata with one held or one swap "
-            "value. Only one table has these counts, so the release shows these records as they are, at any rate",
-        ),
-        (
-            "of these",
-            f"{counts.singletons:,} strata of one record; {counts.duplicates:,} strata of two or more records that are "
-            "all alike",
-        ),
-        (
-            "pinned",
-            f"{_share(counts.pinned_records, counts.records)} must lie in a certain combination of held and swap "
-            "values (the sum of the lower Frechet bounds)",
-        ),
-        (
-            "bounds",
-            f"the count of a held and a swap value of a stratum ({counts.cells:,} pairs) is known to within "
-            f"{counts.mean_width:.2f} on average; by width of the bounds: "
-            + ", ".join(
-                f"{width}: {many:,}" for width, many in zip(WIDTHS, counts.widths, strict=True) if many or width == "0"
-            ),
-        ),
-        (
-            "guessed",
-            f"{_share(counts.guessed, counts.records)} by naming the commonest swap values of each stratum; the chance "
-            "to be right is at least " + ", ".join(f"{percent}% for {many:,}" for percent, many in counts.told),
-        ),
-        (
-            "alone",
-            f"{_share(found.levels[-1].alone, counts.records)} are the only one with their match and swap values: a "
-            "published count of one shows such a record where it is",
-        ),
-    ]
-    text = (
-        fill(
-            "What the published counts alone reveal (anyone can compute it from a release; it is the same at every "
-            "rate and no part of epsilon)"
-        )
-        + "\n"
-        + named_rows(rows)
-        + "\n"
-        + _few(found)
-    )
-    return text + (f"\n{_beliefs(found.beliefs)}" if found.beliefs is not None and found.beliefs.laws else "")
-
-
-def _few(found: Revealing) -> str:
-    numbers = range(1, len(found.levels[0].cells) + 1)
-    rows = [["published counts of", *map(str, numbers), "more"]]
-    rows += [[one.level, *(f"{many:,}" for many in one.cells), f"{one.more:,}"] for one in found.levels]
-    return columns(rows, numbers_right=True)
-
-
-def _beliefs(found: Beliefs) -> str:
-    by_law = {one.law: one for one in found.laws}
-    chance, even = by_law["hypergeometric"], by_law["uniform"]
-    text = (
-        f"An attacker who knows these counts and nothing else (in {found.strata:,} strata, those of records at equal "
-        "distances): if every assignment of swap values to records is equally likely (hypergeometric law), "
-        f"{100 * chance.guessed_share:.1f}% of swap values are expected to be guessed rightly, and "
-        f"{100 * chance.whole_share:.2f}% of records to share all held values with others who all have the same swap "
-        f"values; if every table is equally likely (uniform law), {100 * even.guessed_share:.1f}% and "
-        f"{100 * even.whole_share:.2f}%."
-    )
-    if found.drawn:
-        agree = f"of {found.disagreeing:,} do not agree: their numbers are rough" if found.disagreeing else "agree"
-        text += (
-            f" The tables of the uniform law were listed in {found.listed:,} strata and drawn by Markov chains in "
-            f"{found.drawn:,}, where the chains {agree}."
-        )
-    if found.too_large:
-        text += f" {found.too_large:,} strata are too large for this and left out."
-    return fill(text)
-
-
-def revealed_by(entries: Sequence[WhatIf]) -> str:
-    """What each choice of variables reveals and changes."""
-    rates = [rate for rate, _ in entries[0].epsilons]
-    with_errors = any(error is not None for entry in entries for _, error in entry.errors)
-    rows = [
-        ["match", "swap", "determined", "unique", "guessed", *(f"changed at {rate}" for rate in rates)]
-        + ([f"error at {rate}" for rate in rates] if with_errors else [])
-    ]
-    for entry in entries:
-        shares = [entry.determined_share, entry.unique_share, entry.guessed_share]
-        shares += [share for _, share in entry.changed_shares]
-        row = [" x ".join(entry.match) or "(none)", " x ".join(entry.swap), *(f"{100 * one:.1f}%" for one in shares)]
-        if with_errors:
-            row += ["-" if error is None else f"{error:.4f}" for _, error in entry.errors]
-        rows.append(row)
-    return (
-        columns(rows)
-        + "\n"
-        + fill(
-            "Shares of records: determined by the published counts at any rate; unique on match and held values; swap "
-            "values guessed rightly from the published counts alone; expected to end with other swap values."
-            + (" Error is the expected MAPE, the mean over the tables asked for." if with_errors else "")
-        )
-    )
-
-
-def _share(part: int, whole: int) -> str:
-    return f"{part:,} of {whole:,} ({100 * part / whole:.1f}%)"
-
-
 _NOT_FORECAST = (
     "not forecast. With rates by rule, or with several rounds, only counts of records can be forecast; with both "
     "together, only tables that are kept exactly."
 )
 _SHOWN_CELLS = 40
 _SHOWN_TOLD = 6
-_PLACES_SHOWN = 8
+_PLACES_THAT_STAY = 8
+_NAMES = {"absolute": "absolute", "relative": "relative", "root": "square roots"}
+_PLACES_OF_LOSS = 5
 
 
 def describe(check: SwapCheck) -> str:
@@ -344,7 +178,7 @@ def _movement(check: SwapCheck) -> str:
 def _fixed(found: Unchangeable) -> str:
     shown = [
         f"{'(null)' if value is None else value} {fixed:,} of {many:,}"
-        for value, many, fixed in found.places[:_PLACES_SHOWN]
+        for value, many, fixed in found.places[:_PLACES_THAT_STAY]
     ]
     more = len(found.places) - len(shown)
     return fill(
@@ -583,3 +417,163 @@ def _inward(rate: float) -> str:
 
 def _count(count: int, one: str, several: str) -> str:
     return f"{count:,} {one if count == 1 else several}"
+
+
+def loss_text(found: Sequence[LossBy]) -> str:
+    """The expected information loss of a table as a few lines."""
+    whole = found[0].fields(0)
+    rows = [
+        (
+            _NAMES[name],
+            f"mean {_number(whole[f'{name}_mean'])}, median {_number(whole[f'{name}_50%'])}, "
+            f"90% of cells up to {_number(whole[f'{name}_90%'])}, largest {_number(whole[f'{name}_100%'])}",
+        )
+        for name in DISTANCES
+        if whole[f"{name}_mean"] is not None
+    ]
+    if whole["false_zeros"] is None:
+        rows.append(("zeros", "not forecast"))
+    else:
+        rows.append(("false zeros", f"{_number(whole['false_zeros'])} of {whole['cells']:,.0f} cells"))
+        inside = f"with {_number(whole['in_false_nonzeros'])} in them together"
+        rows.append(("false non-zeros", f"{_number(whole['false_nonzeros'])} cells that are zero now, {inside}"))
+    head = fill(
+        "Expected information loss: distances between true and released cells, over cells that are not zero now. All "
+        "are approximations, and quantiles are of what is expected of each cell. The mean relative distance is an "
+        "expected MAPE that also holds for cells that seldom change.",
+        "  ",
+    )
+    return "\n".join([head, named_rows(rows), *(fill(_places(one), "  ") for one in found[1:])])
+
+
+def _places(found: LossBy) -> str:
+    means = found.measures["relative_mean"]
+    known = np.flatnonzero(~np.isnan(means))
+    worst = known[np.argsort(-means[known], kind="stable")][:_PLACES_OF_LOSS]
+    shown = [
+        f"{'(null)' if found.values[row] is None else found.values[row]} {_number(float(means[row]))} "
+        f"({_count(int(found.measures['cells'][row]), 'cell', 'cells')})"
+        for row in worst
+    ]
+    more = len(known) - len(shown)
+    return f"Largest mean relative distance by '{found.variable}': {'; '.join(shown)}" + (
+        f"; and {more:,} {'value' if more == 1 else 'values'} more (--json has all)." if more else "."
+    )
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "unknown"
+    if 0 < abs(value) < 0.0005:
+        return "below 0.0005"
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def revealing_text(found: Revealing, records: str) -> str:
+    """What the published counts alone reveal."""
+    counts = found.counts
+    rows = [
+        (
+            "determined",
+            f"{_share(counts.determined_records, counts.records)} {records}: those in strata with one held or one swap "
+            "value. Only one table has these counts, so the release shows these records as they are, at any rate",
+        ),
+        (
+            "of these",
+            f"{counts.singletons:,} strata of one record; {counts.duplicates:,} strata of two or more records that are "
+            "all alike",
+        ),
+        (
+            "pinned",
+            f"{_share(counts.pinned_records, counts.records)} must lie in a certain combination of held and swap "
+            "values (the sum of the lower Frechet bounds)",
+        ),
+        (
+            "bounds",
+            f"the count of a held and a swap value of a stratum ({counts.cells:,} pairs) is known to within "
+            f"{counts.mean_width:.2f} on average; by width of the bounds: "
+            + ", ".join(
+                f"{width}: {many:,}" for width, many in zip(WIDTHS, counts.widths, strict=True) if many or width == "0"
+            ),
+        ),
+        (
+            "guessed",
+            f"{_share(counts.guessed, counts.records)} by naming the commonest swap values of each stratum; the chance "
+            "to be right is at least " + ", ".join(f"{percent}% for {many:,}" for percent, many in counts.told),
+        ),
+        (
+            "alone",
+            f"{_share(found.levels[-1].alone, counts.records)} are the only one with their match and swap values: a "
+            "published count of one shows such a record where it is",
+        ),
+    ]
+    text = (
+        fill(
+            "What the published counts alone reveal (anyone can compute it from a release; it is the same at every "
+            "rate and no part of epsilon)"
+        )
+        + "\n"
+        + named_rows(rows)
+        + "\n"
+        + _few(found)
+    )
+    return text + (f"\n{_beliefs(found.beliefs)}" if found.beliefs is not None and found.beliefs.laws else "")
+
+
+def _few(found: Revealing) -> str:
+    numbers = range(1, len(found.levels[0].cells) + 1)
+    rows = [["published counts of", *map(str, numbers), "more"]]
+    rows += [[one.level, *(f"{many:,}" for many in one.cells), f"{one.more:,}"] for one in found.levels]
+    return columns(rows, numbers_right=True)
+
+
+def _beliefs(found: Beliefs) -> str:
+    by_law = {one.law: one for one in found.laws}
+    chance, even = by_law["hypergeometric"], by_law["uniform"]
+    text = (
+        f"An attacker who knows these counts and nothing else (in {found.strata:,} strata, those of records at equal "
+        "distances): if every assignment of swap values to records is equally likely (hypergeometric law), "
+        f"{100 * chance.guessed_share:.1f}% of swap values are expected to be guessed rightly, and "
+        f"{100 * chance.whole_share:.2f}% of records to share all held values with others who all have the same swap "
+        f"values; if every table is equally likely (uniform law), {100 * even.guessed_share:.1f}% and "
+        f"{100 * even.whole_share:.2f}%."
+    )
+    if found.drawn:
+        agree = f"of {found.disagreeing:,} do not agree: their numbers are rough" if found.disagreeing else "agree"
+        text += (
+            f" The tables of the uniform law were listed in {found.listed:,} strata and drawn by Markov chains in "
+            f"{found.drawn:,}, where the chains {agree}."
+        )
+    if found.too_large:
+        text += f" {found.too_large:,} strata are too large for this and left out."
+    return fill(text)
+
+
+def revealed_by(entries: Sequence[WhatIf]) -> str:
+    """What each choice of variables reveals and changes."""
+    rates = [rate for rate, _ in entries[0].epsilons]
+    with_errors = any(error is not None for entry in entries for _, error in entry.errors)
+    rows = [
+        ["match", "swap", "determined", "unique", "guessed", *(f"changed at {rate}" for rate in rates)]
+        + ([f"error at {rate}" for rate in rates] if with_errors else [])
+    ]
+    for entry in entries:
+        shares = [entry.determined_share, entry.unique_share, entry.guessed_share]
+        shares += [share for _, share in entry.changed_shares]
+        row = [" x ".join(entry.match) or "(none)", " x ".join(entry.swap), *(f"{100 * one:.1f}%" for one in shares)]
+        if with_errors:
+            row += ["-" if error is None else f"{error:.4f}" for _, error in entry.errors]
+        rows.append(row)
+    return (
+        columns(rows)
+        + "\n"
+        + fill(
+            "Shares of records: determined by the published counts at any rate; unique on match and held values; swap "
+            "values guessed rightly from the published counts alone; expected to end with other swap values."
+            + (" Error is the expected MAPE, the mean over the tables asked for." if with_errors else "")
+        )
+    )
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{part:,} of {whole:,} ({100 * part / whole:.1f}%)"

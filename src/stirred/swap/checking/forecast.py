@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred._display import withheld
-from stirred.swap.data.counting import RecordRates, one_rate
+from stirred.swap.data.counting import RecordRates, key_of, look_up, one_rate, pairs
 from stirred.swap.data.dataset import Dataset, stratum_columns
 from stirred.swap.data.records import Source, source_of
 from stirred.swap.law.moments import (
@@ -52,38 +52,6 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _MOST_PAIRS = 50_000_000
-
-
-def pairs(
-    count: int,
-    held: tuple[NDArray[np.integer], ...],
-    swapped: tuple[NDArray[np.integer], ...],
-    most: int = _MOST_PAIRS,
-) -> tuple[NDArray[np.int64] | None, NDArray[np.int64], NDArray[np.int64]]:
-    """Every (held cell, swapped cell) of one stratum: the stratum and the positions of both; None if too many."""
-    many_h = np.bincount(held[0], minlength=count)
-    many_s = np.bincount(swapped[0], minlength=count)
-    total = int(np.sum(many_h * many_s))
-    if total > most:
-        return None, many_h, many_s
-    stratum = np.repeat(np.arange(count), many_h * many_s)
-    start = np.repeat(np.cumsum(many_h * many_s) - many_h * many_s, many_h * many_s)
-    within = np.arange(total) - start
-    first_h, first_s = np.cumsum(many_h) - many_h, np.cumsum(many_s) - many_s
-    return stratum, first_h[stratum] + within // many_s[stratum], first_s[stratum] + within % many_s[stratum]
-
-
-def key_of(
-    outer: NDArray[np.integer], h: NDArray[np.integer], s: NDArray[np.integer], held: int, swapped: int
-) -> NDArray[np.int64]:
-    """One number for each triple of an outer group, a held and a swapped one."""
-    return (outer.astype(np.int64) * held + h.astype(np.int64)) * swapped + s.astype(np.int64)
-
-
-def look_up(keys: NDArray[np.int64], wanted: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
-    """Where each of ``wanted`` stands among ``keys``, which are increasing, and whether it does."""
-    at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-    return at, keys[at] == wanted
 
 
 @withheld
@@ -147,7 +115,7 @@ def after_finer_rounds(dataset: Dataset, held: Groups, swapped: Groups) -> Cells
         groups = anonymous(level.ids, level.count)
         by_held, by_swapped = (cells([groups, column], rows) for column in columns)
         held_codes, swapped_codes = by_held.codes, by_swapped.codes
-        which, h, s = pairs(level.count, held_codes, swapped_codes)
+        which, h, s = pairs(level.count, held_codes[0], swapped_codes[0], _MOST_PAIRS)
         if which is None:
             return None
         codes, sizes = (held_codes[1][h], swapped_codes[1][s]), level.sizes()
@@ -251,7 +219,7 @@ def expected_table(dataset: Dataset, by: Sequence[str], rates: RecordRates | Non
     if (dataset.strata.count + 1) * held.count * swapped.count >= 1 << 63:
         return None
     held_codes, swapped_codes, inner_codes = by_held.codes, by_swapped.codes, inner.codes
-    stratum, h, s = pairs(dataset.strata.count, held_codes, swapped_codes)
+    stratum, h, s = pairs(dataset.strata.count, held_codes[0], swapped_codes[0], _MOST_PAIRS)
     if stratum is None:
         return None
     sizes, shape = dataset.strata.sizes(), (held.count, swapped.count)
@@ -395,7 +363,7 @@ def expected_scores(dataset: Dataset, asked: PublishedTable) -> ExpectedTable | 
     records = anonymous(strata.ids, strata.count), anonymous(swapped.ids, swapped.count)
     by_swapped = cells(records, dataset.records)
     row_of = outer % kept.count
-    stratum, h, s = pairs(strata.count, (outer // kept.count,), by_swapped.codes, _MOST_SCORE_PAIRS)
+    stratum, h, s = pairs(strata.count, outer // kept.count, by_swapped.codes[0], _MOST_SCORE_PAIRS)
     if stratum is None:
         return None
     at, found = look_up(inner, key_of(stratum, row_of[h], by_swapped.codes[1][s], kept.count, swapped.count))

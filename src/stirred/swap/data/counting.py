@@ -388,3 +388,40 @@ def _sharing(groups: Groups) -> NDArray[np.int64]:
 def _tally(strata, rule, counts):  # type: ignore[no-untyped-def]
     for row in range(len(strata)):
         counts[strata[row], rule[row]] += 1
+
+
+# -- cells by packed keys ------------------------------------------------------------------------------------
+
+
+def pairs(
+    strata: int, left: NDArray[np.integer], right: NDArray[np.integer], most: int | None = None
+) -> tuple[NDArray[np.int64] | None, NDArray[np.int64], NDArray[np.int64]]:
+    """Every pair of a left and a right cell of one stratum, given the stratum of each, increasing: the stratum and the
+    places of both; None for the stratum if there are more than ``most``."""
+    many_left, many_right = np.bincount(left, minlength=strata), np.bincount(right, minlength=strata)
+    many = many_left * many_right
+    if most is not None and int(many.sum()) > most:
+        return None, many_left, many_right
+    stratum = np.repeat(np.arange(strata), many)
+    within = np.arange(len(stratum)) - np.repeat(np.cumsum(many) - many, many)
+    first_left, first_right = np.cumsum(many_left) - many_left, np.cumsum(many_right) - many_right
+    return (
+        stratum,
+        first_left[stratum] + within // many_right[stratum],
+        first_right[stratum] + within % many_right[stratum],
+    )
+
+
+def key_of(
+    outer: NDArray[np.integer], h: NDArray[np.integer], s: NDArray[np.integer], held: int, swapped: int
+) -> NDArray[np.int64]:
+    """One number for each triple of an outer group, a held and a swapped one."""
+    return (outer.astype(np.int64) * held + h.astype(np.int64)) * swapped + s.astype(np.int64)
+
+
+def look_up(keys: NDArray[np.int64], wanted: NDArray[np.int64]) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+    """Where each of ``wanted`` stands among ``keys``, which are increasing, and whether it does."""
+    if not len(keys):
+        return np.zeros(len(wanted), dtype=np.intp), np.zeros(len(wanted), dtype=np.bool_)
+    at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+    return at, keys[at] == wanted

@@ -40,7 +40,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred.swap.data.counting import RatesByStratum
+from stirred.swap.data.counting import RatesByStratum, look_up
 from stirred.swap.estimating.released_cells import Shape, StratumCells, Tally, stratum_cells
 from stirred.swap.law.moments import (
     WEAKEST,
@@ -455,8 +455,8 @@ def _mixed_cells(tally: Tally, cells: StratumCells) -> tuple[Flags, Floats, Floa
 
 def _place(known: Integers, wanted: Integers) -> Integers:
     """The place of each among the known, or the one after the last."""
-    at = np.minimum(np.searchsorted(known, wanted), max(len(known) - 1, 0))
-    return np.where(known[at] == wanted, at, len(known)) if len(known) else np.zeros(len(wanted), dtype=np.int64)
+    at, found = look_up(known, wanted)
+    return np.where(found, at, len(known))
 
 
 @dataclass(frozen=True, eq=False)

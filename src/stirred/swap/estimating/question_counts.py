@@ -396,7 +396,7 @@ def count_cells(
     stratum, k, t = (codes.astype(np.int64) for codes in inner.codes)
     tally = Tally(
         Shape(len(areas), len(held), len(swap_side)),
-        LawConstants.of(size, plan.rate) if plan.rate is not None else _by_rate(size, by_stratum),
+        law_of(plan, size, by_stratum),
         area,
         stratum,
         k,
@@ -440,9 +440,9 @@ def rates_of_release(release: ReleaseFolder, plan: SwapPlan) -> RecordRates | No
     return read_files(release, plan).record_rates() if plan.rates else None
 
 
-def _by_rate(size: Integers, rates: RatesByStratum | None) -> LawConstants:
-    assert rates is not None
-    return LawConstants.by_rate(size, rates.one_each())
+def law_of(plan: SwapPlan, size: Integers, rates: RatesByStratum | None) -> LawConstants:
+    """The constants of the strata, where all records have the plan's rate or have these."""
+    return LawConstants.of(size, one_rate(plan)) if rates is None else LawConstants.by_rate(size, rates.one_each())
 
 
 def _columns(table: Table, names: Mapping[str, str]) -> dict[str, Column]:
@@ -455,7 +455,7 @@ def _side(columns: Mapping[str, Column], classes: Groups, by: Sequence[str], whe
     chosen = np.ones(classes.count, dtype=np.bool_)
     for name, column in columns.items():
         if name in where:
-            chosen &= _fitting(name, column, where[name])[column.codes[row]]
+            chosen &= fitting(name, column, where[name])[column.codes[row]]
     names = [name for name in by if name in columns]
     codes = np.stack([columns[name].codes[row].astype(np.int64) for name in names], axis=1) if names else None
     if codes is None:
@@ -467,7 +467,8 @@ def _side(columns: Mapping[str, Column], classes: Groups, by: Sequence[str], whe
     return Side(tuple(names), groups, texts), label
 
 
-def _fitting(name: str, column: Column, wanted: Sequence[str]) -> NDArray[np.bool_]:
+def fitting(name: str, column: Column, wanted: Sequence[str]) -> NDArray[np.bool_]:
+    """Which values of a column a condition asks for; raises where it names one that does not occur."""
     texts = [text or "" for text in column.texts()]
     for value in wanted:
         if value not in texts:

@@ -23,6 +23,7 @@ from stirred import errors
 from stirred.estimates.answers import Answers, Coefficients, Parts, difference, odds_ratio, ratio
 from stirred.releases.folder.documents import SPECIFICATION
 from stirred.releases.folder.release_folder import ReleaseFolder
+from stirred.swap.data.counting import key_of, look_up
 from stirred.swap.estimating.cell_estimates import Block, Covariances
 from stirred.swap.estimating.question_counts import (
     KIND_WORDS,
@@ -118,7 +119,7 @@ class SwappedRelease:
     ) -> Question:
         """Formulas where there are some; draws of the swap's law after several rounds, and for linked rows of records
         with different rates."""
-        exact, tally = self._exact(table), counted.tally
+        exact, tally = self._exact(), counted.tally
         if counted.records is None:
             return Question(table, by, where, counted, CountParts(tally, self.plan.rate), exact)
         simulation = Simulation(tally, counted.records, self._key())
@@ -130,7 +131,7 @@ class SwappedRelease:
         """Repeats the draws of one release, so that the same question has the same answer."""
         return int(hashlib.sha256(str(self.release.certificate.get("nonce")).encode()).hexdigest()[:24], 16)
 
-    def _exact(self, table: str) -> tuple[str, ...]:
+    def _exact(self) -> tuple[str, ...]:
         stated = self.release.certificate.get("invariants", [])
         return tuple(str(one.get("words", "")) for one in stated if isinstance(one, dict) and one.get("words"))
 
@@ -455,10 +456,8 @@ class Question:
 
 def _look_up(parts: CountParts | SimulatedParts, groups: Sequence[Integers]) -> Integers:
     shape = parts.tally.shape
-    keys = (groups[0] * shape.held + groups[1]) * shape.swapped + groups[2]
-    place = np.minimum(np.searchsorted(parts.keys, keys), max(len(parts.keys) - 1, 0))
-    occurs = np.logical_and.reduce([part >= 0 for part in groups])
-    return np.where(occurs & (parts.keys[place] == keys), place, -1)
+    place, found = look_up(parts.keys, key_of(groups[0], groups[1], groups[2], shape.held, shape.swapped))
+    return np.where(found & np.logical_and.reduce([part >= 0 for part in groups]), place, -1)
 
 
 def _divided(one: Floats, other: Floats) -> Floats:

@@ -24,6 +24,8 @@ from stirred.swap.data.dataset import constant_columns, strata_groups, with_merg
 from stirred.swap.estimating.question_counts import (
     Roles,
     Where,
+    fitting,
+    law_of,
     rates_of_release,
     roles_of_question,
     swapped_in_rounds,
@@ -245,24 +247,16 @@ def _strata(
 ) -> tuple[NDArray[np.bool_] | None, Groups, LawConstants]:
     """Which records are asked for, their strata, and the law of each."""
     strata = strata_groups(plan, with_merged(plan, main))
-    sizes, rates = strata.sizes(), rates_of_release(release, plan)
-    if rates is not None:
-        each = rates.by_stratum(strata).one_each()
-        if not np.logical_or.reduce(list(each.values())).all():
-            raise errors.estimates_of_rates()
-        law = LawConstants.by_rate(sizes, each)
-    else:
-        assert plan.rate is not None
-        law = LawConstants.of(sizes, plan.rate)
+    rates = rates_of_release(release, plan)
+    by_stratum = rates.by_stratum(strata) if rates is not None else None
+    if by_stratum is not None and not np.logical_or.reduce(list(by_stratum.one_each().values())).all():
+        raise errors.estimates_of_rates()
+    law = law_of(plan, strata.sizes(), by_stratum)
     if not where:
         return None, strata, law
     kept = np.ones(main.rows, dtype=np.bool_)
     for name, values in where.items():
-        texts = [text or "" for text in main[name].texts()]
-        for value in values:
-            if value not in texts:
-                raise errors.unknown_choice(f"value of '{name}'", value, texts[:_KNOWN])
-        kept &= np.array([text in values for text in texts], dtype=np.bool_)[main[name].codes]
+        kept &= fitting(name, main[name], values)[main[name].codes]
     _require(bool(kept.any()), "The condition", "leaves no records", "Choose values that occur together.")
     which, ids = np.unique(strata.ids[kept], return_inverse=True)
     return kept, Groups(ids.reshape(-1).astype(np.uint32), len(which)), law.among(which)

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred.swap.data.counting import RatesByStratum
+from stirred.swap.data.counting import RatesByStratum, look_up, pairs
 from stirred.swap.law.moments import LawConstants
 
 Floats = NDArray[np.float64]
@@ -170,10 +170,9 @@ def stratum_cells(tally: Tally) -> StratumCells:
     both = chosen[row]
     keys, cell_at = np.unique((m[row[both]] * shape.held + h[both]) * shape.swapped + s[row[both]], return_inverse=True)
     z1, z2 = np.bincount(cell_at, weight[both] * u[both]), np.bincount(cell_at, weight[both] * u[both] ** 2)
-    a, b = _pairs(held_keys // shape.held, swap_keys // shape.swapped, len(tally.area))
+    _, a, b = pairs(len(tally.area), held_keys // shape.held, swap_keys // shape.swapped)
     wanted = held_keys[a] * shape.swapped + swap_keys[b] % shape.swapped
-    place = np.minimum(np.searchsorted(keys, wanted), max(len(keys) - 1, 0))
-    found = keys[place] == wanted if len(keys) else np.zeros(len(wanted), dtype=np.bool_)
+    place, found = look_up(keys, wanted)
     stratum = held_keys[a] // shape.held
     return StratumCells(
         stratum=stratum,
@@ -207,19 +206,6 @@ def _differ(stratum: Integers, part: Integers, strata: int) -> NDArray[np.bool_]
     np.minimum.at(least, stratum, part)
     np.maximum.at(most, stratum, part)
     return np.asarray(least < most)
-
-
-def _pairs(left: Integers, right: Integers, strata: int) -> tuple[Integers, Integers]:
-    """All pairs of entries of the same stratum; both are sorted by it."""
-    many_left, many_right = np.bincount(left, minlength=strata), np.bincount(right, minlength=strata)
-    first_left, first_right = np.cumsum(many_left) - many_left, np.cumsum(many_right) - many_right
-    stratum = np.repeat(np.arange(strata), many_left * many_right)
-    ends = np.cumsum(many_left * many_right)
-    within = np.arange(len(stratum)) - np.repeat(ends - many_left * many_right, many_left * many_right)
-    return (
-        first_left[stratum] + within // many_right[stratum],
-        first_right[stratum] + within % many_right[stratum],
-    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)

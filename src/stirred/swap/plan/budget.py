@@ -98,7 +98,10 @@ def calibrate(
     """
     progress = progress or Silent()
     _require(plan, targets, largest_stratum)
-    known = _typed(largest_stratum) if largest_stratum is not None else _counted(plan, data, progress)
+    if largest_stratum is None:
+        known = _counted(plan, data, progress)
+    else:
+        known = _Known(largest_stratum, None, largest_stratum, None)
     progress.stage("trying rates")
     limits = [one for one in targets if isinstance(one, EpsilonTarget | PowerTarget | BeliefTarget)]
     asked = [one for one in targets if isinstance(one, ErrorTarget)]
@@ -133,10 +136,6 @@ def _require(plan: SwapPlan, targets: Sequence[Target], largest: int | None) -> 
         )
     if largest is not None and (isinstance(largest, bool) or largest < 2):
         raise errors.calibration_option("--largest-stratum", "must be a whole number from 2 on")
-
-
-def _typed(largest: int) -> _Known:
-    return _Known(largest, None, largest, None)
 
 
 def _counted(plan: SwapPlan, data: Data | None, progress: Progress) -> _Known:
