@@ -129,7 +129,8 @@ class Advice:
             "What each start protects\n" + "\n".join(_by_start(self.rows, "protects")),
             "What happens to the weights\n" + "\n".join(_by_text({row.number: row.weights for row in self.rows})),
             "What may be claimed for sampling\n" + "\n".join(_by_start(self.rows, "claim")),
-            "What the authors say\n" + "\n".join(_by_text({row.number: _verdict(row) for row in self.rows})),
+            "What the authors say\n"
+            + "\n".join(_by_text({row.number: f"{row.verdict}. {row.reason}" for row in self.rows})),
         ]
         unknown = {row.number: cost.not_known for row in self.rows for cost in row.costs if cost.not_known}
         if unknown:
@@ -302,9 +303,7 @@ def _table(rows: Sequence[Row]) -> str:
 
 
 def _shown(cost: Cost) -> str:
-    if cost.noise_sd is None:
-        return "not known"
-    return f"{Decimal(significant(cost.noise_sd, 3)):,f}" if math.isfinite(cost.noise_sd) else "infinite"
+    return "not known" if cost.noise_sd is None else _digits(cost.noise_sd, 3)
 
 
 def _noise_sentence(row: Row) -> str:
@@ -319,7 +318,7 @@ def _noise_sentence(row: Row) -> str:
 
 def _by_start(rows: Sequence[Row], name: str) -> list[str]:
     said = {row.starts: getattr(row, name) for row in rows}
-    return [_filled(f"{start}: {words}", "  ") for start, words in said.items()]
+    return [_filled(f"{start}: {words}", "  ", "    ") for start, words in said.items()]
 
 
 def _by_text(said: Mapping[int, str]) -> list[str]:
@@ -327,15 +326,7 @@ def _by_text(said: Mapping[int, str]) -> list[str]:
     numbers: dict[str, list[str]] = {}
     for number, text in said.items():
         numbers.setdefault(text, []).append(str(number))
-    return [_filled(f"{', '.join(of)}: {text}", "  ") for text, of in numbers.items()]
-
-
-def _verdict(row: Row) -> str:
-    return f"{row.verdict}. {row.reason}"
-
-
-def _filled(text: str, indent: str = "") -> str:
-    return textwrap.fill(text, _WIDTH, initial_indent=indent, subsequent_indent=indent * 2)
+    return [_filled(f"{', '.join(of)}: {text}", "  ", "    ") for text, of in numbers.items()]
 
 
 def _positive(value: Any, name: str) -> Fraction:
@@ -367,9 +358,9 @@ GIVEN_UP = {
 """What starts outside the ten settings give up."""
 
 VANISHES = (
-    ("the nosy neighbour", "knows that a certain unit is in the sample"),
-    ("the journalist", "asks about any record of the sample, whoever it is of"),
-    ("anyone who knows who was sampled", "such as an interviewer, or the readers of a published file"),
+    "the nosy neighbour, who knows that a certain unit is in the sample",
+    "the journalist, who asks about any record of the sample, whoever it is of",
+    "anyone who knows who was sampled, such as an interviewer, or the readers of a published file",
 )
 """For whom sampling lowers nothing (section 6.5.1)."""
 
@@ -429,12 +420,12 @@ def advise_lines(
         fields |= {"plan": asdict(stands), "sampling": None if buys is None else asdict(buys), "weights": _json(trade)}
         return json.dumps(fields, indent=2, default=written).splitlines()
     parts = [
-        _filled_lines(advice.headline),
+        _filled(advice.headline),
         _standing_text(read, stands),
         *advice.sections,
         _sampling_text(read, buys),
         _weights_text(read, of, trade),
-        _filled_lines(
+        _filled(
             "Computed from the plan alone; no data were read. Tables, sections, theorems: chapter 6 of J. Bailie, "
             "Topics in Privacy, Data Privacy and Differential Privacy (2025). stirred docs surveys explains the words."
         ),
@@ -451,7 +442,9 @@ def advice_pictures(plan: str | Path, of: str | None = None, **_: Any) -> Sequen
 def plan_advice(plan: SurveyPlan, of: str | None = None) -> Advice:
     """The ten settings for the public facts of a plan, at its whole budget; what the plan does not state is unknown."""
     most = plan.sample.most
-    facts = facts_of(plan if most is not None else _with_most(plan, plan.sample.fewest), of)
+    if most is None:
+        plan = plan.model_copy(update={"sample": plan.sample.model_copy(update={"most": plan.sample.fewest})})
+    facts = facts_of(plan, of)
     found = advise(facts, plan.epsilon, rho=plan.rho)
     named = f"{'weighted count' if of is None else f'weighted total of {of}'}, the whole budget spent on it,"
     rows = found.rows
@@ -461,10 +454,6 @@ def plan_advice(plan: SurveyPlan, of: str | None = None) -> Advice:
             for row in rows
         )
     return replace(found, rows=rows, estimate=named)
-
-
-def _with_most(plan: SurveyPlan, most: int) -> SurveyPlan:
-    return plan.model_copy(update={"sample": plan.sample.model_copy(update={"most": most})})
 
 
 def _unknown(cost: Cost) -> Cost:
@@ -513,13 +502,11 @@ def _standing_text(plan: SurveyPlan, stands: Standing) -> str:
         else "",
     ]
     rows = [("query", "share of the budget", "one record moves it by", "noise (standard deviation)")]
-    rows += [
-        (one.query, one.share, _digits_shown(near(one.moved)), _digits_shown(one.noise_sd)) for one in stands.queries
-    ]
+    rows += [(one.query, one.share, _digits(near(one.moved), 4), _digits(one.noise_sd, 4)) for one in stands.queries]
     law = "Laplace" if plan.noise == "laplace" else "Gaussian"
     return (
         "Where this plan stands\n"
-        + _filled_lines(" ".join(part for part in said if part), "  ")
+        + _filled(" ".join(part for part in said if part), "  ")
         + f"\n  What it costs, with {law} noise in each cell of each query:\n"
         + columns(rows, numbers_right=True)
     )
@@ -556,7 +543,7 @@ def _sampling(plan: SurveyPlan, drawn: int, frame: int) -> SamplingAdvice:
         delta,
         claim.claimable,
         claim.reasons,
-        tuple(f"{who}, who {what}" if who.startswith("the") else f"{who}, {what}" for who, what in VANISHES),
+        VANISHES,
     )
 
 
@@ -569,10 +556,10 @@ def _claim(plan: SurveyPlan) -> Claim:
 
 def _sampling_text(plan: SurveyPlan, buys: SamplingAdvice | None) -> str:
     head = "What sampling would buy\n"
-    reasons = "".join("\n" + _filled_lines(f"- {reason}", "    ", "      ") for reason in _claim(plan).reasons)
-    refused = _filled_lines("This plan may not claim it, since", "  ") + reasons
+    reasons = "".join("\n" + _filled(f"- {reason}", "    ", "      ") for reason in _claim(plan).reasons)
+    refused = _filled("This plan may not claim it, since", "  ") + reasons
     if buys is None:
-        return head + refused + "\n" + _filled_lines("How much it would be elsewhere: add --sampled n/N.", "  ")
+        return head + refused + "\n" + _filled("How much it would be elsewhere: add --sampled n/N.", "  ")
     at = f" at delta {buys.delta}" if buys.delta else ""
     also = " (rho itself does not become smaller by sampling, so it is read as an epsilon here)" if buys.delta else ""
     design = plan.design
@@ -582,11 +569,11 @@ def _sampling_text(plan: SurveyPlan, buys: SamplingAdvice | None) -> str:
         apart = f" That is for a simple random sample; this design has {what}, with which less is gained or nothing."
     text = (
         f"If a mechanism started at the frame, and drawing the sample were a secret part of it, {buys.sampled:,} of "
-        f"{buys.frame:,} units would turn epsilon {_up(buys.on_sample)}{at} on the sample into epsilon "
-        f"{_up(buys.on_frame)} on the frame{also}.{apart} For these nothing is gained, and epsilon stays "
-        f"{_up(buys.on_sample)}: {'; '.join(buys.vanishes_for)} (section 6.5.1)."
+        f"{buys.frame:,} units would turn epsilon {_digits(buys.on_sample, 3)}{at} on the sample into epsilon "
+        f"{_digits(buys.on_frame, 3)} on the frame{also}.{apart} For these nothing is gained, and epsilon stays "
+        f"{_digits(buys.on_sample, 3)}: {'; '.join(buys.vanishes_for)} (section 6.5.1)."
     )
-    return head + _filled_lines(text, "  ") + "\n" + refused
+    return head + _filled(text, "  ") + "\n" + refused
 
 
 # -- weights ---------------------------------------------------------------------------------------------------------
@@ -637,7 +624,7 @@ def _weights_text(plan: SurveyPlan, of: str | None, trade: WeightTrade | None) -
             "No cut is recommended: each costs more in bias than it saves in noise."
             if best.rule.upper == now.rule.upper
             else f'Recommended is a cut at {written(best.rule.upper)} ([weights] upper, with outside = "cut"): the '
-            f"error at worst falls from {_up(now.cell_error)} to {_up(best.cell_error)}."
+            f"error at worst falls from {_digits(now.cell_error, 3)} to {_digits(best.cell_error, 3)}."
         )
         text = (
             f"For a cell of the query {query.name if query else ''}, taking the weights to add up to at most the "
@@ -646,15 +633,15 @@ def _weights_text(plan: SurveyPlan, of: str | None, trade: WeightTrade | None) -
             "groups have few records, or the weights themselves are public, more can be said: stirred docs weights."
         )
         rows = "\n".join(f"  {line}" for line in trade.table().splitlines()[1:] if line.strip() != "shrunk by")
-        return head + _filled_lines(text, "  ") + "\n" + rows
+        return head + _filled(text, "  ") + "\n" + rows
     low, high = plan.stratum_weights()
     if low == high:
         return head + "  Nothing: all weights are equal."
     if weights_may_move(plan):
-        return head + _filled_lines(_moving(plan), "  ")
+        return head + _filled(_moving(plan), "  ")
     if _largest_query(plan, of) is None:
-        return head + _filled_lines(f"Not computed: the plan has no query of {of or 'weighted counts'}.", "  ")
-    return head + _filled_lines(
+        return head + _filled(f"Not computed: the plan has no query of {of or 'weighted counts'}.", "  ")
+    return head + _filled(
         "Not computed: it needs [sample] most and population, the most records that the sample can have and the "
         "public number of units.",
         "  ",
@@ -690,13 +677,10 @@ def _json(trade: WeightTrade | None) -> dict[str, Any] | None:
 # -- text ------------------------------------------------------------------------------------------------------------
 
 
-def _filled_lines(text: str, indent: str = "", then: str | None = None) -> str:
+def _filled(text: str, indent: str = "", then: str | None = None) -> str:
     return textwrap.fill(text, _WIDTH, initial_indent=indent, subsequent_indent=indent if then is None else then)
 
 
-def _digits_shown(value: float) -> str:
-    return f"{Decimal(significant(value, 4)):,f}" if math.isfinite(value) else "infinite"
-
-
-def _up(value: float) -> str:
-    return f"{Decimal(significant(value, 3)):,f}"
+def _digits(value: float, digits: int) -> str:
+    """A number, rounded up to so many digits."""
+    return f"{Decimal(significant(value, digits)):,f}" if math.isfinite(value) else "infinite"

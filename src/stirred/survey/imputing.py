@@ -24,7 +24,7 @@ import json
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,11 +95,13 @@ class ParameterShare:
 # -- reading and writing -----------------------------------------------------------------------------------------
 
 
-def written(kind: str, share: ParameterShare) -> dict[str, Any]:
+def _heading(kind: str, share: ParameterShare) -> dict[str, Any]:
+    """The fields that every model has."""
     return {"stirred_imputation": VERSION, "kind": kind, "noise": share.law, share.word: str(share.budget)}
 
 
-def read(kind: str, fields: Any, own: set[str]) -> ParameterShare:
+def _share_read(kind: str, fields: Any, own: set[str]) -> ParameterShare:
+    """The share of a model of some kind with fields of its own; anything else is refused."""
     if not isinstance(fields, dict):
         raise errors.not_an_imputation_model("it is not an object")
     word = "epsilon" if fields.get("noise") == "laplace" else "rho"
@@ -117,11 +119,29 @@ def read(kind: str, fields: Any, own: set[str]) -> ParameterShare:
     return ParameterShare(fields["noise"], fields[word])
 
 
-def parsed(text: str | bytes) -> Any:
-    try:
-        return _bounded_reading.parse_json(text)
-    except _bounded_reading.Unacceptable as found:
-        raise errors.not_an_imputation_model(str(found)) from None
+class _Model:
+    """What both kinds of models share: JSON text and back."""
+
+    def to_fields(self) -> dict[str, Any]:
+        """Everything that is published about the model, for a JSON document."""
+        raise NotImplementedError
+
+    @classmethod
+    def from_fields(cls, fields: Any) -> Self:
+        """The model from the fields of a JSON document; anything else is refused."""
+        raise NotImplementedError
+
+    def to_json(self) -> str:
+        """The model as JSON text; :meth:`from_json` reads it back."""
+        return json.dumps(self.to_fields(), indent=1)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> Self:
+        """The model from JSON text."""
+        try:
+            return cls.from_fields(_bounded_reading.parse_json(text))
+        except _bounded_reading.Unacceptable as found:
+            raise errors.not_an_imputation_model(str(found)) from None
 
 
 # -- what is given -----------------------------------------------------------------------------------------------
@@ -158,7 +178,7 @@ MOST_CELLS = 1_000_000
 
 @brief
 @dataclass(frozen=True)
-class ConditionalFrequencies:
+class ConditionalFrequencies(_Model):
     """How often each value of a categorical answer occurs in each group of records, with noise: an imputation model.
 
     ``noisy_counts[group][value]`` is the number of records of a group with an observed value, plus noise: one record
@@ -211,31 +231,22 @@ class ConditionalFrequencies:
 
     def to_fields(self) -> dict[str, Any]:
         """Everything that is published about the model, for a JSON document."""
-        return written("conditional frequencies", self.share) | {
+        return _heading("conditional frequencies", self.share) | {
             "target": self.target,
             "by": list(self.by),
             "noisy_counts": [list(row) for row in self.noisy_counts],
         }
 
-    def to_json(self) -> str:
-        """The model as JSON text; :meth:`from_json` reads it back."""
-        return json.dumps(self.to_fields(), indent=1)
-
     @classmethod
-    def from_fields(cls, fields: Any) -> ConditionalFrequencies:
+    def from_fields(cls, fields: Any) -> Self:
         """The model from the fields of a JSON document; anything else is refused."""
-        share = read("conditional frequencies", fields, {"target", "by", "noisy_counts"})
+        share = _share_read("conditional frequencies", fields, {"target", "by", "noisy_counts"})
         counts, by = fields["noisy_counts"], fields["by"]
         if not isinstance(counts, list) or not all(isinstance(row, list) for row in counts):
             raise errors.not_an_imputation_model("the noisy counts are not a table of groups by values")
         if not isinstance(by, list) or not all(isinstance(name, str) for name in [fields["target"], *by]):
             raise errors.not_an_imputation_model("names of columns are texts")
         return cls(tuple(map(tuple, counts)), share, fields["target"], tuple(by))
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> ConditionalFrequencies:
-        """The model from JSON text."""
-        return cls.from_fields(parsed(text))
 
 
 def frequency_weights(noisy_counts: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -384,7 +395,7 @@ d s, (d S + s D) / 2, D S. Added up they are at most 4 + 2 s + 2 S - s^2 - S^2 -
 
 @brief
 @dataclass(frozen=True)
-class LinearModel:
+class LinearModel(_Model):
     """A regression of one variable on another from noisy sums, and the law of imputed values: an imputation model.
 
     ``noisy`` are the six :data:`STATISTICS` of the observed records plus noise, of a scale (Laplace, 6 reach/epsilon)
@@ -457,29 +468,20 @@ class LinearModel:
 
     def to_fields(self) -> dict[str, Any]:
         """Everything that is published about the model, for a JSON document."""
-        return written("linear", self.share) | {
+        return _heading("linear", self.share) | {
             "target": _lattice_fields(self.target_name, self.target),
             "predictor": _lattice_fields(self.predictor_name, self.predictor),
             "noisy": list(self.noisy),
         }
 
-    def to_json(self) -> str:
-        """The model as JSON text; :meth:`from_json` reads it back."""
-        return json.dumps(self.to_fields(), indent=1)
-
     @classmethod
-    def from_fields(cls, fields: Any) -> LinearModel:
+    def from_fields(cls, fields: Any) -> Self:
         """The model from the fields of a JSON document; anything else is refused."""
-        share = read("linear", fields, {"target", "predictor", "noisy"})
+        share = _share_read("linear", fields, {"target", "predictor", "noisy"})
         if not isinstance(fields["noisy"], list):
             raise errors.not_an_imputation_model("it has other than six sums, or too large ones")
         (target_name, target), (name, predictor) = (_lattice_of(fields[key]) for key in ("target", "predictor"))
         return cls(predictor, target, tuple(fields["noisy"]), share, target_name, name)
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> LinearModel:
-        """The model from JSON text."""
-        return cls.from_fields(parsed(text))
 
     def _above_noise(self, value: Fraction, statistic: int) -> bool:
         noise = self.noise[statistic]

@@ -344,11 +344,6 @@ class TradePoint:
         """The root of :attr:`cell_squared`."""
         return _root(self.cell_squared)
 
-    @property
-    def total_error(self) -> float:
-        """The root of :attr:`total_squared`."""
-        return _root(self.total_squared)
-
     def squared(self, target: Target) -> Fraction:
         """The mean squared error at worst, of a cell or of the total."""
         return self.cell_squared if target == "cell" else self.total_squared
