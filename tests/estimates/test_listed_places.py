@@ -9,8 +9,8 @@ from gls_oracle import LEVELS, Dense
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
-from test_comparing import MEASURES, delta, small, value_of
 from test_least_squares import agree, build, questions
+from test_ratios import MEASURES, delta, small, value_of
 
 from repeats import some_or
 from stirred.errors import StirredError

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from gls_oracle import Dense
 from scipy.stats import binom, linregress, t
-from test_comparing import MEASURES, delta, small, value_of
+from test_ratios import MEASURES, delta, small, value_of
 
 from stirred.errors import StirredError
 from stirred.estimates import fit_table

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import test_flat_tables
-import test_margin_shares
+import test_one_table
+import test_table_shares
 from dense_table import random_margin, random_schema, random_where
 
 from repeats import some_or
@@ -24,13 +24,13 @@ def every_attribute_is_wide(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 FLAT = [
-    test_flat_tables.test_estimates_variances_and_weights_are_those_of_dense_least_squares,
-    test_flat_tables.test_covariances_of_groups_of_two_margins,
-    test_flat_tables.test_two_margins_have_the_closed_form_of_weighted_means,
-    test_flat_tables.test_factors_of_strata_are_weighted_within_each_stratum,
-    test_flat_tables.test_several_rows_of_values_are_answered_at_once,
-    test_flat_tables.test_exact_counts_are_returned_unchanged,
-    test_margin_shares.test_a_table_of_thousands_of_cells_with_strata,
+    test_one_table.test_estimates_variances_and_weights_are_those_of_dense_least_squares,
+    test_one_table.test_covariances_of_groups_of_two_margins,
+    test_one_table.test_two_margins_have_the_closed_form_of_weighted_means,
+    test_one_table.test_factors_of_strata_are_weighted_within_each_stratum,
+    test_one_table.test_several_rows_of_values_are_answered_at_once,
+    test_one_table.test_exact_counts_are_returned_unchanged,
+    test_table_shares.test_a_table_of_thousands_of_cells_with_strata,
 ]
 
 
@@ -79,7 +79,7 @@ def test_five_thousand_areas_have_the_closed_form_of_weighted_means():
 @pytest.mark.parametrize("wide", [0, 1000])
 def test_several_rows_of_coefficients_have_rows_of_weights(monkeypatch, wide):
     monkeypatch.setattr(one_table, "WIDE", wide)
-    table = FlatTable.of(test_flat_tables.SCHEMA, [(["sex", "age"], 3.0), (["adult"], 2.0), ([], 1.0)])
+    table = FlatTable.of(test_one_table.SCHEMA, [(["sex", "age"], 3.0), (["adult"], 2.0), ([], 1.0)])
     rows = np.random.default_rng(2).normal(size=(5, 4))
     together = table.weights(["sex", "adult"], None, rows)
     for number, row in enumerate(rows):
