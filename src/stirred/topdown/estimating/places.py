@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 Union = Mapping[int, Index]
 """Units by level, taken together as one place."""
+Chosen = Mapping[str, tuple[str, ...]]
+"""The values that some attributes or recodes may have in the records that are counted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +52,7 @@ class Sites:
 
     release: MeasuredRelease
     table: str
-    where: Mapping[str, tuple[str, ...]]
+    where: Chosen
     column: str | None
     """What the places are called in the answer; None where there is one for each row and it needs no name."""
     names: tuple[str, ...]
@@ -89,7 +91,7 @@ class Sites:
                 level = self.release.spine.levels[self.level]
                 found = self.release.estimate(self.table, by, self.where, level=level)
             else:
-                found = self.release._in_union(self.table, by, dict(self.where), self.units(role, 0), "union")
+                found = self.release._in_union(self.table, by, self.where, self.units(role, 0), "union")
             self._seen[role, by] = found
         return self._seen[role, by]  # type: ignore[no-any-return]
 
@@ -106,9 +108,6 @@ class Sites:
         every = [tree.covariances_of(0)[kinds].sum(axis=0, keepdims=True) for tree in design.trees]
         whole = [np.repeat(one, len(part), axis=0) for one, part in zip(every, own, strict=True)]
         return [[own, cross], [[part.transpose(0, 2, 1) for part in cross], whole]]
-
-
-Chosen = Mapping[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -216,8 +215,8 @@ class ListedSites:
     table: str
     where: Chosen
     listed: PlaceList
-    against: Mapping[int, Index] | None
-    """What all places are compared with: units by level."""
+    against: Union | None
+    """What all places are compared with."""
     level: None = None
     _seen: dict[Any, Any] = field(default_factory=dict, init=False)
 
@@ -232,7 +231,7 @@ class ListedSites:
         return self.listed.names
 
     @property
-    def unions(self) -> tuple[Mapping[int, Index], ...]:
+    def unions(self) -> tuple[Union, ...]:
         """What all places are compared with."""
         return () if self.against is None else (self.against,)
 
@@ -248,18 +247,17 @@ class ListedSites:
 
     samples = kinds
 
-    def units(self, role: int, place: int) -> Mapping[int, Index]:
+    def units(self, role: int, place: int) -> Union:
         """What a place consists of."""
         return self.unions[0] if role else self.listed.unions.of(place)
 
     def counts(self, role: int, by: tuple[str, ...]) -> Estimates:
         """Estimates of the counts by some attributes, with one row where they are the same for all places."""
         if (role, by) not in self._seen:
-            where = dict(self.where)
             self._seen[role, by] = (
-                self.release._in_union(self.table, by, where, self.unions[0], "union")
+                self.release._in_union(self.table, by, self.where, self.unions[0], "union")
                 if role
-                else estimate_listed(self.release, self.table, by, where, self.listed)
+                else estimate_listed(self.release, self.table, by, self.where, self.listed)
             )
         return self._seen[role, by]  # type: ignore[no-any-return]
 
@@ -291,7 +289,7 @@ class ListedSites:
 
 
 def estimate_listed(
-    release: MeasuredRelease, table: str, by: tuple[str, ...], where: dict[str, tuple[str, ...]], listed: PlaceList
+    release: MeasuredRelease, table: str, by: tuple[str, ...], where: Chosen, listed: PlaceList
 ) -> Estimates:
     """Counts by some attributes in every place of a list."""
     unions, has = listed.unions, listed.unions.has()
@@ -334,7 +332,7 @@ def _values(answer: Answer, unions: Unions, levels: Sequence[int]) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class _Each(Sequence[Mapping[int, Index]]):
+class _Each(Sequence[Union]):
     """The units of each place, found when they are asked for."""
 
     unions: Unions

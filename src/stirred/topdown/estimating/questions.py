@@ -37,7 +37,15 @@ from stirred.releases.folder.documents import CERTIFICATE
 from stirred.spec.exact import quoted
 from stirred.topdown.data.constraints import impossible_groups
 from stirred.topdown.data.histograms import Counts
-from stirred.topdown.estimating.places import PlaceList, estimate_listed, listed_areas, place_list, tabulated_areas
+from stirred.topdown.estimating.places import (
+    Chosen,
+    PlaceList,
+    Union,
+    estimate_listed,
+    listed_areas,
+    place_list,
+    tabulated_areas,
+)
 from stirred.topdown.estimating.precision import Answer, Design
 from stirred.topdown.estimating.ratios import CHEAP, MOST_TERMS, Comparison, Contrast, ask, noise_terms
 from stirred.topdown.measuring import (
@@ -184,7 +192,6 @@ KEPT = 1 << 24
 """Numbers of a level that are kept although nobody has asked for the level yet."""
 
 Where = Mapping[str, Sequence[str]]
-Chosen = dict[str, tuple[str, ...]]
 Place = tuple[str, str]
 """A level, and the name of one of its units."""
 
@@ -293,9 +300,7 @@ class MeasuredRelease:
         """Estimate counts by some attributes or recodes in every place of a list."""
         return estimate_listed(self, table, _names(by), _conditions(where), listed)
 
-    def _in_union(
-        self, table: str, by: tuple[str, ...], where: Chosen, units: Mapping[int, Index], name: str
-    ) -> Estimates:
+    def _in_union(self, table: str, by: tuple[str, ...], where: Chosen, units: Union, name: str) -> Estimates:
         answer = self._answer(table, by, where, max(units))
         variances = answer.design.variances_of_sum(units)
         values = sum(answer.values(level)[some].sum(axis=0, keepdims=True) for level, some in units.items())
@@ -315,7 +320,7 @@ class MeasuredRelease:
         sums = self._weighted_sums(table, by, where, [units], variances, plain[1])
         return self._estimates(table, by, where, None, [name], values, variances, plain, sums, bool(empty.any()))
 
-    def _made_of(self, units: Mapping[int, Index]) -> tuple[MadeOf, ...]:
+    def _made_of(self, units: Union) -> tuple[MadeOf, ...]:
         """Of how few units a union can be made."""
         fewest = fewest_units(self.spine, self._covered(units))
         return (MadeOf(len(fewest), fewest.words(self.spine.levels)),)
@@ -358,7 +363,7 @@ class MeasuredRelease:
         """The measurements that the estimate of one count rests on, the largest shares of its variance first."""
         return self._sources(table, _conditions(where), self._whole_units(places))
 
-    def _sources(self, table: str, where: Chosen, units: Mapping[int, Index]) -> list[Source]:
+    def _sources(self, table: str, where: Chosen, units: Union) -> list[Source]:
         design = self._design(table, (), where)
         variance = float(design.variances_of_sum(units)[0, 0])
         if np.isinf(variance):
@@ -406,7 +411,7 @@ class MeasuredRelease:
         return found
 
     def _weighted_sums(
-        self, table: str, by: tuple[str, ...], where: Chosen, places: Sequence[Mapping[int, Index]], variances: Any,
+        self, table: str, by: tuple[str, ...], where: Chosen, places: Sequence[Union], variances: Any,
         plain: Any,
     ) -> tuple[tuple[tuple[Term, ...], ...], Any]:  # fmt: skip
         """The noise of estimates that combine different measurements, where that takes little work and intervals gain
@@ -506,7 +511,7 @@ class MeasuredRelease:
                 covered[bounds[unit] : bounds[unit + 1]] = True
         return covered
 
-    def _covered(self, units: Mapping[int, Index]) -> Any:
+    def _covered(self, units: Union) -> Any:
         """Which leaves lie in a union of units."""
         change = np.zeros(self.spine.leaves + 1, dtype=np.int64)
         for level, some in units.items():

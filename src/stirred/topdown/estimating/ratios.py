@@ -14,7 +14,7 @@ the share of the only group that is left is 1, and a difference from them is the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -29,7 +29,7 @@ from stirred.estimates.error_laws import WORTHWHILE, Noise
 from stirred.estimates.place_estimates import KINDS, Estimates
 from stirred.margins.margin_blocks import Array, Margin
 from stirred.margins.spine import Index
-from stirred.topdown.estimating.places import ListedSites, PlaceList, Sites, Union
+from stirred.topdown.estimating.places import Chosen, ListedSites, PlaceList, Sites, Union
 from stirred.topdown.estimating.precision import Design
 
 if TYPE_CHECKING:
@@ -232,7 +232,7 @@ class Comparison:
     @cached_property
     def design(self) -> Design:
         """Covariances of all counts of the question, from the plan and the list of places."""
-        return self.sites.release._design(self.sites.table, self.by, dict(self.sites.where))
+        return self.sites.release._design(self.sites.table, self.by, self.sites.where)
 
     @cached_property
     def rows(self) -> list[dict[str, str]]:
@@ -521,7 +521,7 @@ def _subtracted(one: Iterator[Any], other: Iterator[Any] | None = None) -> Itera
 
 
 def ask(
-    release: MeasuredRelease, table: str, by: tuple[str, ...] = (), where: Mapping[str, tuple[str, ...]] | None = None,
+    release: MeasuredRelease, table: str, by: tuple[str, ...] = (), where: Chosen | None = None,
     *, level: str | None = None, places: Sequence[tuple[str, str]] = (), against: Sequence[tuple[str, str]] = (),
     share: str | None = None, difference: Contrast | None = None, ratio: Contrast | None = None,
     odds_ratio: tuple[Contrast, Contrast] | None = None, listed: PlaceList | None = None,
@@ -596,7 +596,7 @@ def _joined(places: Sequence[tuple[str, str]]) -> str:
 
 
 def _sites(
-    release: MeasuredRelease, table: str, where: Mapping[str, tuple[str, ...]], level: str | None,
+    release: MeasuredRelease, table: str, where: Chosen, level: str | None,
     places: Sequence[tuple[str, str]], against: Sequence[tuple[str, str]], of_all: bool,
     listed: PlaceList | None,
 ) -> Sites:  # fmt: skip
