@@ -197,6 +197,7 @@ def test_the_guide_to_swapped_data_runs(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "pictures" / "estimates.png").exists() and (tmp_path / "rented.csv").exists()
 
 
+@pytest.mark.slow
 def test_the_guide_to_studies_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     shutil.copytree(ROOT / "examples", "examples")
@@ -206,6 +207,7 @@ def test_the_guide_to_studies_runs(tmp_path, monkeypatch, capsys):
     assert Path("country/study.csv").exists() and list(Path("pictures").glob("*.png"))
 
 
+@pytest.mark.slow
 def test_the_guide_to_audits_runs_and_finds_the_wrong_swapper(tmp_path, monkeypatch, capsys):
     """With smaller files than by default, for the time they take."""
     monkeypatch.chdir(tmp_path)

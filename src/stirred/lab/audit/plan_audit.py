@@ -1,7 +1,7 @@
 """Audits a program against a plan: does it draw from the law of the plan, and does it keep the stated guarantee?
 
 Two questions are put to it. *The law*: its outputs on a made file are compared with what the mechanism of the plan
-must do (``swap_battery``, ``topdown_battery``, ``survey_battery``). *The guarantee*: it is run on worst pairs of inputs
+must do (``swap_audit``, ``topdown_audit``, ``survey_audit``). *The guarantee*: it is run on worst pairs of inputs
 (:meth:`Mechanism.audit_pairs`), where a fair coin decides each time which of the two it gets; how well the coin can be
 told from the output bounds its loss from below, and a bound above the stated budget breaks the promise.
 

@@ -51,7 +51,7 @@ def law(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
             "law", (Result.seen("law", "Law?", False, right="Yes.", wrong="No."),), 0.5, 7, ("about",), ("but",)
         )
 
-    for name, function in (("swap_battery", "audit_swap"), ("topdown_battery", "audit_topdown")):
+    for name, function in (("swap_audit", "audit_swap"), ("topdown_audit", "audit_topdown")):
         real = __import__(f"stirred.lab.audit.{name}", fromlist=["plan_program"])
         fake = SimpleNamespace(**{function: compare}, plan_program=real.plan_program)
         monkeypatch.setitem(sys.modules, f"stirred.lab.audit.{name}", fake)

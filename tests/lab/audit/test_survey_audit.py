@@ -219,7 +219,7 @@ def test_half_of_the_noise_breaks_the_guarantee_of_a_pair(chosen, monkeypatch):
 
     monkeypatch.setattr(survey_audit, "audit_survey", unknown)
     monkeypatch.setattr("stirred.survey.audit_pairs._changes", lambda chosen: _changes(chosen)[:1])
-    effort: dict[str, Any] = {"runs": 2_500, "false_alarm": 1e-6, "source": SeededSource(5)}
+    effort: dict[str, Any] = {"runs": 1_500, "false_alarm": 1e-6, "source": SeededSource(5)}
     found = audit_plan(chosen, program=noisy(chosen, 0.5, 2), **effort)
     assert [one.name for one in found.wrong] == ["pair-largest-weight-moves"]
     assert audit_plan(chosen, program=noisy(chosen, 1.0, 2), **effort).passed
