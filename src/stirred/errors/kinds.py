@@ -92,6 +92,16 @@ def listed(names: Iterable[str], last: str = "and") -> str:
     return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} {last} {quoted[-1]}"
 
 
+def listed_plainly(items: Iterable[str]) -> str:
+    """Texts joined by commas and "and".
+
+    >>> listed_plainly(["a", "b", "c"])
+    'a, b and c'
+    """
+    *first, last = list(items)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
 def place_of(fault: BaseException) -> tuple[str, int | None]:
     """The innermost line of this package that ``fault`` came through: its path inside the package, and its number."""
     package = Path(__file__).parents[1]

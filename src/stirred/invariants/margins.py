@@ -11,6 +11,7 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from stirred.errors import listed_plainly
 from stirred.tables import Table
 from stirred.tables.columns import chunks
 from stirred.tables.groups import Cells, cells
@@ -39,10 +40,7 @@ class Margin:
         if self.words:
             return self.words
         said = f"the number of rows of {self.table}"
-        if not self.columns:
-            return said
-        *first, last = self.columns
-        return f"{said} by " + (f"{', '.join(first)} and {last}" if first else last)
+        return f"{said} by {listed_plainly(self.columns)}" if self.columns else said
 
     def count(self, table: Table) -> Cells:
         """The counts of a table's rows by the columns of this margin."""

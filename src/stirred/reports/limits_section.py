@@ -28,11 +28,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
+from stirred.errors import listed_plainly
 from stirred.limits import LEVELS, PRIORS, Band, Limit, laplace_power, limit_at, radius, standard_limits
 from stirred.semantics import Explanation
 from stirred.semantics.explained_numbers import Setting
 from stirred.semantics.sentences import formatting
-from stirred.semantics.sentences.formatting import bullet, columns, listed_plainly, shown_down, shown_up
+from stirred.semantics.sentences.formatting import bullet, columns, shown_down, shown_up
 from stirred.semantics.sentences.templates import Fact, Number, Numbers, Statement, templates
 from stirred.semantics.testing import held_fixed
 from stirred.spec import facts
@@ -138,13 +139,13 @@ def _missed(r: float) -> Number:
 def typed(values: Iterable[float]) -> Numbers:
     """Numbers as somebody typed them."""
     found = tuple(map(float, values))
-    return Numbers(found, formatting.listed_plainly(f"{value:.12g}" for value in found))
+    return Numbers(found, listed_plainly(f"{value:.12g}" for value in found))
 
 
 def downwards(values: Iterable[float], starts: Iterable[float]) -> Numbers:
     """Lower bounds and attained values, rounded down."""
     found = tuple(map(float, values))
-    return Numbers(found, formatting.listed_plainly(map(shown_down, found, map(float, starts))))
+    return Numbers(found, listed_plainly(map(shown_down, found, map(float, starts))))
 
 
 def shown_distance(distance: float) -> Number:

@@ -18,9 +18,9 @@ from fractions import Fraction
 
 from stirred._calls import refuses_wrong_arguments
 from stirred._display import brief
+from stirred.errors import listed_plainly
 from stirred.semantics import joint_changes as joint
 from stirred.semantics.concerns import Concern, Exposure
-from stirred.semantics.sentences.formatting import listed_plainly
 from stirred.semantics.testing import Change, Status, replaced_record, smallest_change
 from stirred.spec.invariant import Invariant, plural
 from stirred.spec.known_deployments.allocations import Allocation, AllocationPart, Query

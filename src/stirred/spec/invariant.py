@@ -59,8 +59,7 @@ class Invariant:
         if self.where:
             said += " with " + " and ".join(f"{column} = {value}" for column, value in self.where)
         if self.by:
-            *first, last = self.by
-            said += " by " + (f"{', '.join(first)} and {last}" if first else last)
+            said += f" by {errors.listed_plainly(self.by)}"
         return said if self.at_least is None else f"whether {said} is at least {self.at_least}"
 
     def implies(self, other: Invariant, nesting: Nesting = ()) -> bool:

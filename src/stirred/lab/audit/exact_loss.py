@@ -24,10 +24,11 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred._display import brief
 from stirred._fractions import NOT_A_NUMBER, as_fraction
+from stirred.errors import listed_plainly
 from stirred.lab.audit.results import Result
 from stirred.loss.curves.power_curves import PowerCurve, pure_power
 from stirred.loss.divergences import log_ratios, power_curve
-from stirred.semantics.sentences.formatting import WIDTH, listed_plainly, shown_up
+from stirred.semantics.sentences.formatting import WIDTH, shown_up
 from stirred.spec import FiniteMechanism, Flavor, Specification
 from stirred.spec.exact import display, quoted, significant
 from stirred.spec.kinds.trade_off import TRADE_OFF

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from stirred.errors import listed_plainly
 from stirred.semantics.pictures.shapes import Dot, Panel, Panels
 from stirred.spec.known_deployments.accounts import STANDARDS, Account, accounts
 
@@ -68,6 +69,5 @@ def _dot(one: Account, marked: str) -> Dot:
 
 
 def _said(one: Account) -> str:
-    *most, last = [name for name in ("standard", "unit", "budget", "period") if name in one.not_stated]
-    missing = f"{', '.join(most)} and {last}" if most else last
+    missing = listed_plainly(name for name in ("standard", "unit", "budget", "period") if name in one.not_stated)
     return f"{one.budget}; {missing} not stated" if one.budget else f"{missing} not stated"

@@ -23,6 +23,7 @@ from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from fractions import Fraction
 
+from stirred.errors import listed_plainly
 from stirred.semantics.sentences.templates import Number, Numbers
 from stirred.spec.exact import LARGE, bound, cases_in_100, display, display_down, exact, significant, written
 from stirred.spec.specification import Specification, taken_as_known
@@ -123,16 +124,6 @@ def shown_down(value: float, start: float = 0.0) -> str:
 
 def _beside(start: Fraction | float, apart: str, sign: int = 1) -> str:
     return written(start + sign * exact(apart))
-
-
-def listed_plainly(items: Iterable[str]) -> str:
-    """Texts joined by commas and "and".
-
-    >>> listed_plainly(["a", "b", "c"])
-    'a, b and c'
-    """
-    *first, last = list(items)
-    return f"{', '.join(first)} and {last}" if first else last
 
 
 def up(value: Fraction | float, decimals: int | None = None) -> Number:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 
-from stirred.errors import listed
+from stirred.errors import listed, listed_plainly
 from stirred.loss import (
     GaussianCurve,
     RenyiCurve,
@@ -478,7 +478,7 @@ def _named(pair: SwapPair, level: float, alarms: Number) -> Statement:
 
 def _hidden(pair: SwapPair) -> Numbers:
     """Among how many records that share their held values the two are hidden."""
-    return Numbers(tuple(map(float, pair.held)), formatting.listed_plainly(f"{many:,}" for many in pair.held))
+    return Numbers(tuple(map(float, pair.held)), listed_plainly(f"{many:,}" for many in pair.held))
 
 
 def _halving(own: SwapExposure, level: float, power: float, unit: str) -> Iterator[Statement]:
@@ -546,7 +546,7 @@ def _title(one: Concerned) -> str:
 def _broken(given: Setting, one: Concerned) -> str:
     """What one record that changes alone would break."""
     broken = broken_invariants(given.specification, one.exposure.concern.columns(one.exposure.allocation))
-    return formatting.listed_plainly(map(str, broken)) if broken else ""
+    return listed_plainly(map(str, broken)) if broken else ""
 
 
 def _assumed(one: Concerned) -> str:
@@ -583,4 +583,4 @@ def _outside(given: Setting) -> str:
 
 
 def _levels(given: Setting) -> Numbers:
-    return Numbers(given.levels, formatting.listed_plainly(f"{level:.12g}" for level in given.levels))
+    return Numbers(given.levels, listed_plainly(f"{level:.12g}" for level in given.levels))

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from stirred.errors import listed_plainly
 from stirred.loss import swap_group_power_curve
 from stirred.semantics.explained_numbers import Setting
 from stirred.semantics.sentences import formatting
@@ -59,7 +60,7 @@ def everyday(invariant: Invariant, nesting: Nesting = ()) -> str:
     if invariant.where:
         units += " with " + " and ".join(f"{column} = {value}" for column, value in invariant.where)
     finest = [one for one in invariant.by if one not in determined({*invariant.by} - {one}, nesting)]
-    every = formatting.listed_plainly(finest) if finest else ""
+    every = listed_plainly(finest) if finest else ""
     if invariant.at_least is not None:
         least = invariant.at_least
         some = (
@@ -168,7 +169,7 @@ def _together(given: Setting) -> Iterator[Statement]:
         return
     parts = [f"{formatting.of_hundred(power).shown} for {count}" for count, power in told.items()]
     parts += [f"nearly all for {count} or more" for count in list(powers)[len(told) : len(told) + 1]]
-    shown = Numbers(tuple(told.values()), formatting.listed_plainly(parts))
+    shown = Numbers(tuple(told.values()), listed_plainly(parts))
     yield say("summary.groups", units=units, noticed=shown, alarms=formatting.typed(100 * level))
 
 
