@@ -1,17 +1,15 @@
-"""Differences, ratios, shares and odds ratios of estimates, from their values, intervals and covariances.
+"""Answers to questions: counts, shares, differences, ratios, odds ratios and regression coefficients, a row for each.
 
-Standard errors are those of the delta method, exact for differences. Intervals are put together from those of the parts
-(Zou and Donner, Statistics in Medicine 27, 2008): with estimates x and y, their ends l and u, and their correlation r,
-the lower end of x - y is x - y - sqrt(a^2 + b^2 - 2 r a b) with a = x - l_x and b = u_y - y, and the upper end mirrors
-it. A ratio t is in its interval if 0 is in that of x - t y. With normal intervals of the parts these are the usual
-interval of a difference and Fieller's of a ratio, and they keep what better intervals of the parts know: that a count
-is small, near a bound, or known.
+Each row has the naive value beside the corrected one; a coefficient has its attenuation too.
+
+Standard errors of what is derived from counts are those of the delta method, exact for differences. Intervals are put
+together from those of the parts (Zou and Donner, Statistics in Medicine 27, 2008): with estimates x and y, their ends l
+and u, and their correlation r, the lower end of x - y is x - y - sqrt(a^2 + b^2 - 2 r a b) with a = x - l_x and
+b = u_y - y, and the upper end mirrors it. A ratio t is in its interval if 0 is in that of x - t y. With normal
+intervals of the parts these are the usual interval of a difference and Fieller's of a ratio, and they keep what better
+intervals of the parts know: that a count is small, near a bound, or known.
 
 Nothing here knows a mechanism: parts come with values, variances and ends, pairs with covariances.
-
-Estimates of counts, shares, differences, ratios or odds ratios: a row for each, beside the naive values.
-
-Coefficients of a regression: a row for each, naive and corrected, with standard error, interval and attenuation.
 """
 
 from __future__ import annotations

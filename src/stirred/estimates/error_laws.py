@@ -1,4 +1,4 @@
-"""The law of an estimate's error, as a sum of noise on whole numbers, with certified probabilities.
+"""The law of an estimate's error, with certified probabilities, and the intervals of whole numbers made from it.
 
 An error is a weighted sum of independent whole numbers, each with a law that is symmetric about zero:
 
@@ -19,12 +19,11 @@ What is not exact is bounded and counted against the interval:
   variance proxy v, exceeds ``blur`` with probability at most 2 exp(-blur^2 / 2 v). Geometric noise is bounded by its
   furthest value that is listed.
 
-Intervals of whole numbers that contain the truth at least as often as they say.
-
-Noise on a cell is a discrete Gaussian with parameter s: P(k) proportional to exp(-k^2 / 2s). What a release states as
-its variance is s. The law's own variance is smaller, by less than one part in four million from s = 1 on but noticeably
-below (0.215 for s = 1/4), while s bounds its moment generating function like that of a normal law. So we
-compute with s: variances of estimates are exact where noise has parameters of 1 and more, and safe below.
+Intervals are of whole numbers and contain the truth at least as often as they say. Noise on a cell is a discrete
+Gaussian with parameter s: P(k) proportional to exp(-k^2 / 2s). What a release states as its variance is s. The law's
+own variance is smaller, by less than one part in four million from s = 1 on but noticeably below (0.215 for s = 1/4),
+while s bounds its moment generating function like that of a normal law. So we compute with s: variances of estimates
+are exact where noise has parameters of 1 and more, and safe below.
 
 Counts are whole numbers, so intervals are too. Where the noise in an estimate is a sum of few terms its law is listed,
 and the interval holds the whole numbers within the smallest distance that the error keeps often enough, and always the

@@ -1,11 +1,8 @@
-"""Hashes what an input holds: the bytes of files, or the cells of a frame.
+"""Ties a release to the check before it: a code of the plan and of the data that were checked.
 
-A hash of confidential data lets anyone who has it test guesses about them, so it is as confidential as they are.
-
-Ties a release to the check before it: a code of the plan and of the data that were checked.
-
-The code ends in a hash of confidential data, so that whoever has it can test guesses about them. It is therefore
-printed to the custodian and written nowhere: not into a release, a ledger, a report or a work folder.
+The code ends in a hash of confidential data: the bytes of files, or the cells of a frame. Whoever has it can test
+guesses about them, so it is as confidential as they are: printed to the custodian and written nowhere, not into a
+release, a ledger, a report or a work folder.
 
 Sizes and times of the files are compared before the first and after the last reading, so that what was hashed is what
 was read.

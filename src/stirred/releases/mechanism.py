@@ -1,13 +1,4 @@
-"""Pairs of inputs on which a guarantee is tried: what differs, how far apart they are, and what to look at.
-
-A guarantee bounds how well anybody can tell two inputs of one universe apart, given what a program makes of one of
-them. An :class:`AuditPair` is such a pair, made for a plan and from nobody's data.
-
-The invariant a reader must know: an input may hold many *parts*, of which each is in its first or in its second form,
-whatever the others are. Inputs that differ in one part are at the stated ``distance``. Where a fair coin decides the
-form of each part, every part of one run is a separate attempt to tell the two forms apart.
-
-The interface that every mechanism implements, and the protocols of checks, draws and releases.
+"""The interface that every mechanism implements, and the protocols of checks, draws and releases.
 
 A mechanism is one object with a name. Everything that the command line and the package's own functions do with plans
 and releases goes through it, so a new mechanism is a folder with a :class:`Mechanism` in it and one line in
@@ -20,6 +11,11 @@ The stages, in their order:
 * A **draw** reads the data once, draws all randomness, and is what the budget is spent on.
 * **Finishing** is post-processing of a draw: free and repeatable. It gives a **release**, which can be written.
 * **Verifying**, **tabulating** and **estimating** read a release folder and nothing else.
+
+For audits a mechanism makes :class:`AuditPair`s: two inputs of one universe, from nobody's data, that a guarantee says
+can hardly be told apart. An input may hold many *parts*, of which each is in its first or in its second form, whatever
+the others are. Inputs that differ in one part are at the stated ``distance``. Where a fair coin decides the form of
+each part, every part of one run is a separate attempt to tell the two forms apart.
 """
 
 from __future__ import annotations

@@ -4,11 +4,10 @@ A plan file is TOML whose numbers are read as decimals, so that 0.05 is 1/20 and
 Relative paths in it are taken from the plan's own folder. A plan is public but for where the data lie;
 :meth:`Plan.published` is the part that a release states.
 
-Brings a plan file of an earlier version to the present form, without a change of what it means.
-
-Fields that have another name now are renamed, and fields that somebody decides (``Plan.decided``) are written out with
-the value that the plan had by leaving them out. The rest of the file stays as it is, comments included. The invariant a
-reader must know: the text that is returned is read again, and is the same plan.
+A plan file of an earlier version is brought to the present form without a change of what it means: fields that have
+another name now are renamed, and fields that somebody decides (``Plan.decided``) are written out with the value that
+the plan had by leaving them out. The rest of the file stays as it is, comments included. The invariant a reader must
+know: the text that is returned is read again, and is the same plan.
 """
 
 from __future__ import annotations

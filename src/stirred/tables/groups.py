@@ -1,10 +1,10 @@
-"""Scatters 64-bit numbers: for fingerprints, samples and keys, never for the law of a release.
-
-Groups records by several columns at once: group numbers, and counts of cells.
+"""Groups records by several columns at once: group numbers, and counts of cells.
 
 Codes are packed into one 64-bit key per record (mixed radix). Where the number of possible keys is moderate a table
 indexed by the key does the work; otherwise keys are sorted. Columns too many for one key are folded: the groups of
 the first become one column with the next.
+
+Scattering 64-bit numbers (:func:`mixed`) is for fingerprints, samples and keys, never for the law of a release.
 """
 
 from __future__ import annotations

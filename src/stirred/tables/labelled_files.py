@@ -1,5 +1,4 @@
-"""Writes Stata, SPSS and SAS transport files with the labels and display formats that an input of that kind had, and
-compares such a file of a stranger with one that was written here.
+"""Writes Stata, SPSS and SAS transport files with the labels of their input, and compares a stranger's with them.
 
 The times that these formats keep in their headers are replaced by a fixed one, so that the same rows and labels give
 the same bytes.

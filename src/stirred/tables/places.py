@@ -1,10 +1,8 @@
-"""Reads a file of places: a column with the codes of small units such as blocks, and one with the places' names.
+"""Reads a file of places, and counts released rows by them: codes of small units such as blocks, beside places' names.
 
 Codes are text, so that leading zeros stay. A unit may lie in no place (an empty name) or in several (a row for each).
 
 The invariant a reader must know: every pair of a unit and a place occurs once, so that no unit counts twice in a place.
-
-Tables of released rows by the places of a file: counts by unit, put together.
 
 Counts of units that lie in no place are left out, and told; those of units in several places count in each.
 """

@@ -1,10 +1,10 @@
-"""Writes certificate, specification and data dictionary of a release, and reads them again.
+"""Writes and reads certificate, specification and data dictionary of a release, and lays out what its texts share.
 
 They repeat the published plan, the guarantee and facts about the released tables. They contain nothing of the input
 except what the mechanism releases and the declared invariants: no paths, no file times, no timings, no number of
 moved records.
 
-Parts of README.txt, and of the text and JSON of a check, that all mechanisms share.
+The parts of README.txt, and of the text and JSON of a check, that all mechanisms share are here too.
 """
 
 from __future__ import annotations

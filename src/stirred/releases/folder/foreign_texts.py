@@ -1,10 +1,8 @@
-"""What is asked of texts that another version is said to have written.
+"""What is asked of texts that somebody else wrote: no hidden characters, no smaller budget, nothing that runs or loads.
 
-Their sentences cannot be compared with ours, and ``verify`` says so. Whatever the version, though, a text has no
-characters that nobody sees, and it does not state a smaller budget than the guarantee has: every number beside the
-words epsilon, rho and delta must be one that our own text about the same release has there too, or a larger one.
-
-Finds what runs, loads or leads elsewhere in a page that somebody else wrote.
+The sentences of another version cannot be compared with ours, and ``verify`` says so. Whatever the version, though, a
+text has no characters that nobody sees, and it does not state a smaller budget than the guarantee has: every number
+beside the words epsilon, rho and delta must be one that our own text about the same release has there too, or larger.
 
 A report shows words and drawings. It has no script, ever, whichever version is said to have written it; so this is
 asked of every report, also of one that cannot be compared. A page is not searched for what is bad: it must be made of

@@ -1,17 +1,15 @@
-"""Whether locks exclude other processes where a ledger file is kept.
+"""A ledger in a file: a SQLite database with one table, to which rows are only added.
+
+Every use is one transaction on a connection of its own, so a handle can be shared by threads and processes. The
+rollback journal (mode DELETE) rather than WAL keeps the ledger a single file, safe to copy when at rest and free of
+shared memory; with synchronous = EXTRA the journal's removal, which is the commit, is itself flushed to the folder
+before a commit returns. Writers queue for the one reserved lock before they read, so no two decide on the same total.
 
 SQLite lets one process at a time write by POSIX locks on the file. Some file systems grant such locks to everyone, and
 network file systems may grant them on each machine separately: two machines then decide on the same total, and together
 pass the limit. Both are looked for before anything is written. The first by a trial on an unnamed file in the ledger's
 folder, never on the ledger itself: closing any handle of a file drops all of a process's locks on it. The second by the
 kind of file system, since no trial on one machine tells what another one sees.
-
-A ledger in a file: a SQLite database with one table, to which rows are only added.
-
-Every use is one transaction on a connection of its own, so a handle can be shared by threads and processes. The
-rollback journal (mode DELETE) rather than WAL keeps the ledger a single file, safe to copy when at rest and free of
-shared memory; with synchronous = EXTRA the journal's removal, which is the commit, is itself flushed to the folder
-before a commit returns. Writers queue for the one reserved lock before they read, so no two decide on the same total.
 
 SQLite notices a broken page; seals and the count of rows notice rows that were changed or lost; tables, triggers and
 indices are compared with those that a ledger is made with.

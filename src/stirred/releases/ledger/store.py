@@ -1,6 +1,6 @@
-"""The address of a ledger that is kept on a PostgreSQL server; it never shows the password that it may hold.
+"""Where a ledger is kept: the interface of a file and of a server, and which of them an address names.
 
-Where a ledger is kept: the interface of a file and of a server, and which of them an address names.
+The address of a server never shows the password that it may hold.
 """
 
 from __future__ import annotations

@@ -1,12 +1,10 @@
-"""Finds the line of a CSV file that cannot be read, for messages: they name lines, and never what is in them.
-
-Arrow reads files quickly and does not say which line it could not read; here the file is read again, slowly, once that
-is known. A line is counted as an editor does, from 1, the header included.
-
-Opens CSV files. Cells are text unless a type is given; only empty fields are null unless ``null_values`` says more.
+"""Opens CSV files. Cells are text unless a type is given; only empty fields are null unless ``null_values`` says more.
 
 Columns that are given a type are read as text first, so that it is known which cells would be written otherwise.
 Arrow's exceptions may quote a line of the file, so they are replaced in this module.
+
+Arrow reads files quickly and does not say which line it could not read; for messages the file is then read again,
+slowly. They name lines, and never what is in them. A line is counted as an editor does, from 1, the header included.
 """
 
 from __future__ import annotations

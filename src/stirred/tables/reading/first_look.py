@@ -1,11 +1,8 @@
-"""What columns are called like, for drafts of plans: who or where a record is. Names are looked at, and no cell.
+"""What a file's column names, its form and, where a user asks for it, its cells suggest to the draft of a plan.
 
-Tells the form of a CSV file: its encoding, what separates its fields, whether it has decimal commas.
-
-The form is that of the whole file: bytes, separators, the header. Nothing is kept of a cell and nothing is said about
-a single column; what needs that, such as types and nulls, is in :mod:`stirred.tables.reading.first_look`.
-
-Looks at the cells of a table to propose types, null values and columns with nulls: only where a user asks for it.
+Names tell who or where a record is. The form of a CSV file is its encoding, what separates its fields, whether it has
+decimal commas: it is that of the whole file, and nothing is kept of a cell or said about a single column. Types, null
+values and columns with nulls are proposed from cells, and only :func:`look` reads them.
 """
 
 from __future__ import annotations

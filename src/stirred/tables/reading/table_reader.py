@@ -1,8 +1,7 @@
-"""Checks that ids are unique, and finds the record that each reference points to.
+"""Reads a table in one pass: encodes columns, collects identifiers, counts nulls; and finds what identifiers refer to.
 
-Identifiers are compared and then forgotten: no release contains one.
-
-Reads a table in one pass: encodes columns, collects identifiers, counts nulls.
+Identifiers are compared (are they unique, which record does each reference point to) and then forgotten: no release
+contains one.
 """
 
 from __future__ import annotations

@@ -1,15 +1,13 @@
-"""Invented records for tests, examples and benchmarks: a small country, and a stream of any length.
+"""Invented records for tests, examples and benchmarks: a small country, a stream of any length, a file of dwellings.
 
 Nothing here is estimated from anything. The one invariant: a call with the same arguments gives the same
 records (for one version of numpy), and ids are unique without being kept in memory, since they are a
 one-to-one scrambling of row numbers.
 
-A file of 1940 Massachusetts dwellings with the published margins, for examples and tests.
-
-The census file itself is licensed and not ours to ship. Published, and reproduced exactly here, are the
-county by tenure counts of Table 3.1 and b = 264,331, the number of two-person households, which is the
-largest stratum of state by household size (Table 3.2). **Ours**, and no evidence about 1940, is every other
-count by household size: a plausible distribution, tilted mildly by county and tenure.
+The dwellings have the published margins of Massachusetts in 1940. The census file itself is licensed and not ours to
+ship. Published, and reproduced exactly here, are the county by tenure counts of Table 3.1 and b = 264,331, the number
+of two-person households, which is the largest stratum of state by household size (Table 3.2). **Ours**, and no evidence
+about 1940, is every other count by household size: a plausible distribution, tilted mildly by county and tenure.
 
 All counts are apportioned in exact arithmetic, so every run on every machine gives the same multiset of
 dwellings; a seeded generator only puts the rows in an order that means nothing.

@@ -1,4 +1,4 @@
-"""The invented adults that generated surveys are drawn from: where they live, and what each of them would answer.
+"""The invented adults that generated surveys are drawn from, what each would answer, and who of them is selected.
 
 Regions are divided into an urban and a rural part, these into areas, and areas into blocks of about 150 adults. Answers
 are correlated within blocks and areas, as in real surveys: a normal effect of the block and one of the area move
@@ -6,10 +6,8 @@ income and unemployment. No number here is an estimate of anything. The invarian
 give the same rows in the same order (for one version of numpy), **exactly as many persons as asked for**, and no block
 has fewer than :data:`FEWEST_IN_BLOCK` of them.
 
-How persons of a generated frame are selected, and what is public about it: strata, numbers, limits of weights.
-
 Every design gives each person a known inclusion probability; the design weight is 1 over it (Horvitz and Thompson
-1952). The invariant a reader must know: the table of strata follows from the frame and the design alone, so that it
+1952). A second invariant: the table of strata follows from the frame and the design alone, so that it
 would be the same whoever was selected.
 """
 

@@ -1,10 +1,4 @@
-"""Weights of generated surveys: multiples of a decimal step, final weights, and multipliers for replicate weights.
-
-Final weights make up for nonresponse and are raked (Deming and Stephan 1940); replicates are those of the bootstrap of
-Rao, Wu and Yue (1992). The invariant a reader must know: limits of weights follow from the table of strata by a stated
-rule, never from the sample.
-
-A generated survey of any size: a frame, a sample drawn from it, who answered, weights and public tables.
+"""A generated survey of any size: a frame, a sample drawn from it, who answered, weights and public tables.
 
 Persons are drawn from :func:`~stirred.tables.synthetic.survey_frame.make_frame` by one of :data:`DESIGNS`. Design
 weights are 1 over the inclusion probability, rounded to ``decimals``; final weights make up for nonresponse within the
@@ -12,6 +6,9 @@ urban and rural parts of regions and are raked to the public totals; replicate w
 Rao, Wu and Yue (1992). The invariants a reader must know: the public tables (``strata``, ``totals``) are computed from
 the frame and the design alone, **never from who was sampled or answered**, so a plan may state what they say; and the
 same arguments give the same rows (for one version of numpy).
+
+Limits of weights follow from the table of strata by a stated rule, never from the sample. Raking is that of Deming and
+Stephan (1940).
 """
 
 from __future__ import annotations
