@@ -220,7 +220,7 @@ def test_renyi_does_not_decrease_with_the_order(found, order, more):
 
 
 @pytest.mark.repeats
-@settings(max_examples=some_or(40, 100), deadline=None)
+@settings(max_examples=some_or(12, 100), deadline=None)
 @given(pairs(positive=True))
 def test_the_normalised_divergence_is_the_supremum_over_orders(found):
     p, q = found

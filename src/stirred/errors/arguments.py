@@ -1,7 +1,4 @@
-"""Errors about arguments of the wrong type, and calls whose arguments do not fit the function.
-
-Errors about figures.
-"""
+"""Errors about arguments of the wrong type, and calls or options that do not fit what they are given to."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Errors about the data: files that cannot be read, or data that do not fit the plan.
+"""Errors about the data: files that cannot be read, or that do not fit the plan, and files of places for maps.
 
-Errors about files of places and about joining estimates to a map; names of units and places are public.
+Names of units and places are public.
 """
 
 from __future__ import annotations

@@ -1,11 +1,4 @@
-"""Errors about audits: programs that do not run, and questions that an audit cannot ask.
-
-Errors about what audits of noise read: draws of somebody's sampler, and measurements of somebody's program.
-
-Errors about audits of programs and of releases: what does not run, and what cannot be compared.
-
-Errors about studies and simulated swappers.
-"""
+"""Errors of the laboratory: audits of programs, of releases and of noise, studies, and simulated swappers."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Errors about writing and reading release folders.
-
-Errors about signing a release.
-"""
+"""Errors about writing, reading and signing release folders."""
 
 from __future__ import annotations
 

@@ -1,9 +1,4 @@
-"""Errors about plans, whatever the data.
-
-Errors about tables and their margins in any plan: attributes, recodes, levels of a geography, shares of a budget.
-
-Errors about calibration: targets that cannot be read, that a mechanism does not know, or that nothing reaches.
-"""
+"""Errors about plans, whatever the data: their fields, their tables and margins, and targets to calibrate for."""
 
 from __future__ import annotations
 

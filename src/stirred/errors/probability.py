@@ -1,8 +1,6 @@
-"""Errors about the parameters of noise. Messages show scales and probabilities, which are public, and no values.
+"""Errors about noise, divergences, curves, composition, and measures and graphs of datasets.
 
-Errors about divergences, curves, conversions and composition.
-
-Errors about measures, intervals of measures and graphs of datasets.
+Messages show scales and probabilities, which are public, and no values.
 """
 
 from __future__ import annotations
@@ -100,22 +98,8 @@ def unknown_choice(what: str, found: object, known: Sequence[str], most: int | N
     return LossError("unknown-choice", f"There is no {what} {found!r}.", f"Choose one of {named}.")
 
 
-def parameter_not_used(measure: str) -> LossError:
-    return LossError(
-        "parameter-not-used", f"The measure '{measure}' takes no parameter.", "Leave it out, or choose another measure."
-    )
-
-
 def not_a_curve(kind: str, problem: str) -> LossError:
     return LossError("not-a-curve", f"These points are not a {kind}: {problem}.", "Give other points.")
-
-
-def curves_not_comparable(first: str, second: str) -> LossError:
-    return LossError(
-        "curves-not-comparable",
-        f"A {first} and a {second} have no common order.",
-        "Compare power curves with power curves and epsilon profiles with epsilon profiles.",
-    )
 
 
 def distances_do_not_fit(problem: str) -> LossError:
@@ -142,14 +126,6 @@ def curves_do_not_compose(problem: str) -> LossError:
     )
 
 
-def too_many_outputs(found: int, most: int) -> LossError:
-    return LossError(
-        "too-many-outputs",
-        f"The composed pair of distributions would have {found} outputs; {most} are the most.",
-        "Compose fewer curves or coarser ones, or compose the privacy-loss distributions of the mechanisms.",
-    )
-
-
 def filter_exceeded(what: str, limit: object, spent: object, cost: object, left: object) -> LossError:
     return LossError(
         "filter-exceeded",
@@ -163,14 +139,6 @@ def shares_do_not_add_up(name: str, where: str, total: object) -> LossError:
         "shares-do-not-add-up",
         f"The shares of {where} in allocation '{name}' add up to {total}.",
         "They must be exact fractions that add up to exactly 1.",
-    )
-
-
-def grid_too_fine(points: float, most: int) -> LossError:
-    return LossError(
-        "grid-too-fine",
-        f"A grid of losses this fine has about {points:.2g} points; {most} is the most.",
-        "Give a larger step, or leave it out to have one chosen.",
     )
 
 
@@ -262,14 +230,6 @@ def secrets_overlap(first: str, second: str) -> LimitsError:
         "secrets-overlap",
         f"The secrets '{first}' and '{second}' are a pair, and some dataset has both.",
         "Pair secrets that exclude each other; a dataset that has both does not tell them apart.",
-    )
-
-
-def names_collide() -> LimitsError:
-    return LimitsError(
-        "names-collide",
-        "Two different values have the same text, so secrets or attackers named after them would be taken for one.",
-        "Give values whose texts differ: 'one' in place of '1' where there is also the number 1.",
     )
 
 

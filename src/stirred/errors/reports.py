@@ -1,7 +1,4 @@
-"""Errors about reports.
-
-Errors about the custodian's confidential appendix to a report.
-"""
+"""Errors about reports and the custodian's confidential appendix to one."""
 
 from __future__ import annotations
 

@@ -1,8 +1,6 @@
-"""Errors about specifications: impossible blocks, files that are not specifications, steps that no rule covers.
+"""Errors about specifications, deployments, records of the public registry, and guarantees typed by hand.
 
-Errors about deployments of which not everything is publicly stated.
-
-Errors about names of deployments, records of the public registry, and specifications typed by hand.
+Impossible blocks, files that are not specifications, steps that no rule covers, and what is not publicly stated.
 """
 
 from __future__ import annotations

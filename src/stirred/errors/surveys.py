@@ -1,7 +1,4 @@
-"""Errors about surveys: facts that do not fit together, what sampling does not give, and what nobody has proved.
-
-Errors about plans and files of the survey mechanism.
-"""
+"""Errors about surveys: plans and files, facts that do not fit together, and what nobody has proved."""
 
 from __future__ import annotations
 

@@ -1,12 +1,6 @@
-"""Errors about TopDown: its plans, its geography and its tables.
+"""Errors about TopDown: plans, geography, tables and their relations, spines, and noisy measurement files.
 
-Errors about spines that are made for target areas. Lists of blocks are public, so codes of them may be named.
-
-Errors about relations between two released tables of a TopDown plan.
-
-Errors about the geographies of two releases that must agree.
-
-Errors about noisy measurement files: their folders, columns, codes and values.
+Lists of blocks are public, so codes of them may be named.
 """
 
 from __future__ import annotations

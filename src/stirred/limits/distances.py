@@ -204,5 +204,9 @@ def different(values: Iterable[Value]) -> tuple[Value, ...]:
     """The different values in their order; their texts, by which they are named, must differ too."""
     kinds = tuple(dict.fromkeys(values))
     if len(set(map(str, kinds))) < len(kinds):
-        raise errors.names_collide()
+        raise errors.LimitsError(
+            "names-collide",
+            "Two different values have the same text, so secrets or attackers named after them would be taken for one.",
+            "Give values whose texts differ: 'one' in place of '1' where there is also the number 1.",
+        )
     return kinds

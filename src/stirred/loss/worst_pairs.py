@@ -28,9 +28,9 @@ from stirred._compiled import kernel
 from stirred._display import brief
 from stirred._threads import thread_pool
 from stirred.errors import (
+    LossError,
     distances_do_not_fit,
     not_a_distribution,
-    parameter_not_used,
     parameter_out_of_range,
     unknown_choice,
 )
@@ -277,7 +277,11 @@ def named(name: str, parameter: Number | None = None) -> Measure:
     if takes_one:
         return made(math.nan if parameter is None else parameter)
     if parameter is not None:
-        raise parameter_not_used(name)
+        raise LossError(
+            "parameter-not-used",
+            f"The measure '{name}' takes no parameter.",
+            "Leave it out, or choose another measure.",
+        )
     return made()
 
 

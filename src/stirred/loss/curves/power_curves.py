@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from stirred._calls import refuses_wrong_arguments
 from stirred._display import brief
 from stirred._lazy import later
-from stirred.errors import curves_not_comparable, not_a_curve
+from stirred.errors import LossError, not_a_curve
 from stirred.loss.argument_checks import Number, finite, non_negative, probabilities, probability
 
 special = later("scipy.special")
@@ -164,7 +164,11 @@ def at_most(f: Curve, g: Curve) -> bool:
     if isinstance(f, EpsilonProfile) and isinstance(g, EpsilonProfile):
         return all(f.epsilon(delta) <= epsilon for delta, epsilon in g.points)
     if isinstance(f, EpsilonProfile) or isinstance(g, EpsilonProfile):
-        raise curves_not_comparable(_said(f), _said(g))
+        raise LossError(
+            "curves-not-comparable",
+            f"A {_said(f)} and a {_said(g)} have no common order.",
+            "Compare power curves with power curves and epsilon profiles with epsilon profiles.",
+        )
     if isinstance(f, GaussianCurve) and isinstance(g, GaussianCurve):
         return f.mu <= g.mu
     if isinstance(f, PowerCurve):

@@ -33,11 +33,11 @@ from stirred._compiled import small
 from stirred._display import brief
 from stirred._lazy import later
 from stirred.errors import (
+    LossError,
     curves_do_not_compose,
     not_a_curve,
     nothing_to_compose,
     parameter_out_of_range,
-    too_many_outputs,
 )
 from stirred.loss.argument_checks import non_negative, probabilities, renyi_order
 from stirred.loss.curves import power_kernels as kernels
@@ -425,7 +425,12 @@ def _composed_pairs(parts: list[PowerCurve]) -> PowerCurve:
     for part in parts[1:]:
         p, q = attaining_pair(part)
         if len(first) * len(p) > MOST_OUTPUTS:
-            raise too_many_outputs(len(first) * len(p), MOST_OUTPUTS)
+            raise LossError(
+                "too-many-outputs",
+                f"The composed pair of distributions would have {len(first) * len(p)} outputs; {MOST_OUTPUTS} are the "
+                "most.",
+                "Compose fewer curves or coarser ones, or compose the privacy-loss distributions of the mechanisms.",
+            )
         first, second = _merged(np.outer(first, p).ravel(), np.outer(second, q).ravel())
     points = power_curve(first, second)
     # An edge so short that its levels round to one number is none.

@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 from stirred._calls import refuses_wrong_arguments
 from stirred._compiled import kernel
 from stirred._display import brief
-from stirred.errors import grid_too_fine, parameter_out_of_range
+from stirred.errors import LossError, parameter_out_of_range
 from stirred.loss.argument_checks import Number, finite, non_negative, probability
 from stirred.loss.curves.power_curves import PowerCurve
 from stirred.loss.distributions.directions import Curve, Direction, LatticeDirection, ListedDirection, Margins, Points
@@ -243,7 +243,11 @@ def _direction(parts: list[tuple[Law, float, int]], grid: float | None, exact: b
     rest: Parts = [*few, *smooth]
     step = grid or chosen_step(rest)
     if (needed := points(rest, step)) > MOST_POINTS:
-        raise grid_too_fine(needed, MOST_POINTS)
+        raise LossError(
+            "grid-too-fine",
+            f"A grid of losses this fine has about {needed:.2g} points; {MOST_POINTS} is the most.",
+            "Give a larger step, or leave it out to have one chosen.",
+        )
     lower, upper, begins, cut = [], [], 0.0, []
     for law, n in rest:
         begin = offset(law)
