@@ -90,10 +90,10 @@ def _changes(plan: SurveyPlan) -> list[Change]:
     low = {one.name: one.lower for one in plan.variables}
     high = {one.name: one.upper for one in plan.variables}
     first, second = _places(plan)
-    top = min(_upper(plan, first), _upper(plan, second)) if plan.change == "value" else None
+    top = min(_weights(plan, first)[1], _weights(plan, second)[1]) if plan.change == "value" else None
 
     def record(at: Mapping[str, str], numbers: Mapping[str, Fraction], weight: Fraction | None = None) -> Record:
-        return Record(at, numbers, weight if weight is not None else top or _upper(plan, at))
+        return Record(at, numbers, weight if weight is not None else top or _weights(plan, at)[1])
 
     here, there = record(first, far), record(second, far)
     found = [
@@ -106,7 +106,7 @@ def _changes(plan: SurveyPlan) -> list[Change]:
                (record(first, low), record(second, high))),
     ]  # fmt: skip
     if plan.change == "unit":
-        lightest = record(first, far, _lower(plan, first))
+        lightest = record(first, far, _weights(plan, first)[0])
         found.append(Change("smallest-to-largest-weight", "another unit stands in a record's place, with the largest "
                             "weight instead of the smallest", (lightest, here)))  # fmt: skip
     if may_vanish(plan):
@@ -134,19 +134,13 @@ def _places(plan: SurveyPlan) -> tuple[dict[str, str], dict[str, str]]:
     return first, second
 
 
-def _upper(plan: SurveyPlan, at: Mapping[str, str]) -> Fraction:
-    """The largest weight, before the rule, of a record with these values."""
+def _weights(plan: SurveyPlan, at: Mapping[str, str]) -> tuple[Fraction, Fraction]:
+    """The smallest and the largest weight, before the rule, of a record with these values."""
     if plan.weights is None:
-        return Fraction(1)
+        return Fraction(1), Fraction(1)
     section = plan.design.sizes.get(at[plan.design.strata]) if plan.design.strata else None
-    return (section.upper if section is not None else None) or plan.weights.upper
-
-
-def _lower(plan: SurveyPlan, at: Mapping[str, str]) -> Fraction:
-    if plan.weights is None:
-        return Fraction(1)
-    section = plan.design.sizes.get(at[plan.design.strata]) if plan.design.strata else None
-    return (section.lower if section is not None else None) or plan.weights.lower
+    low, high = (None, None) if section is None else (section.lower, section.upper)
+    return low or plan.weights.lower, high or plan.weights.upper
 
 
 # -- made files ----------------------------------------------------------------------------------------------------
@@ -229,8 +223,7 @@ class Made:
                 found.append(one)
         if not self.change.all_weights:
             return found
-        end = _upper if second else _lower
-        return [Record(one.labels, one.numbers, end(plan, one.labels)) for one in found]
+        return [Record(one.labels, one.numbers, _weights(plan, one.labels)[second]) for one in found]
 
     # -- what is seen ----------------------------------------------------------------------------------------------
 
@@ -285,7 +278,8 @@ def _elsewhere(plan: SurveyPlan, like: Record, number: int) -> Iterator[Record]:
     strata = plan.design.strata
     for name in ("",) if strata is None else plan.attribute(strata).values:
         labels = like.labels if strata is None else {**like.labels, strata: name}
-        weight = min(max(like.weight, _lower(plan, labels)), _upper(plan, labels))
+        low, high = _weights(plan, labels)
+        weight = min(max(like.weight, low), high)
         yield from [Record(labels, like.numbers, weight)] * number
 
 
