@@ -29,7 +29,7 @@ CONTENTS = {
         "plans", "topdown", "spines", "relations", "surveys", "weights", "imputation", "context", "ledger",
     ],
     "Use a release": ["swapped-data", "regression", "estimates", "noisy-measurements"],
-    "Judge a program": ["audits", "studies"],
+    "Judge a program": ["laboratory", "audits", "studies"],
     "The mathematics": [
         "guarantee", "invariants", "accounting", "survey-theory", "survey-coverage", "reproduced", "errata",
     ],
@@ -52,9 +52,10 @@ ROOMS = {
     "noise": "Exact noise",
     "invariants": "What kept counts reveal",
     "estimates": "Estimates",
-    "study": "Studies",
     "tables": "Tables",
     "errors": "Errors",
+    "lab.study": "The laboratory: studies",
+    "lab.sampling": "The laboratory: sampling designs",
 }
 """The modules whose public names are the reference."""
 
