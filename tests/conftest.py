@@ -6,7 +6,9 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -59,10 +61,30 @@ def _releases_without_drawings(request: pytest.FixtureRequest) -> Iterator[None]
         yield
 
 
+_BUILT: dict[tuple[Any, ...], Any] = {}
+
+
+def _built_once(build: Callable[[list[str]], Any], words: list[str]) -> Any:
+    """The commands as ``words`` need them, put together once in a process: this takes longer than many a command."""
+    from typer.main import get_command
+
+    from stirred import mechanisms
+    from stirred.cli.app import LABORATORY
+
+    completing = [name for name in os.environ if "COMPLETE" in name]
+    kind = LABORATORY.isdisjoint(words), *completing, *mechanisms.every()
+    if kind not in _BUILT:
+        _BUILT[kind] = get_command(build(words))
+    return _BUILT[kind]
+
+
 @pytest.fixture
 def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ended]:
     """``command("check", plan)`` runs ``stirred check PLAN`` from its entry point."""
+    from stirred.cli import app
     from stirred.cli.app import main
+
+    monkeypatch.setattr(app, "build", partial(_built_once, app.build))
 
     def run(*words: str | Path) -> Ended:
         monkeypatch.setattr(sys, "argv", ["stirred", *map(str, words)])
