@@ -19,9 +19,10 @@ from stirred.lab.audit.two_counts import (
     epsilon_at,
     joint_lower_bound,
     joint_p_value,
-    plain_lower_bound,
+    lower_limit,
     power_at,
     rho_at,
+    upper_limit,
 )
 
 MEASURES = {
@@ -79,6 +80,13 @@ def by_definition(counts, measure, false_alarm):
     kept = masses[0].T @ tail @ masses[1] > 0.999 * false_alarm
     both = np.meshgrid(p, q, indexing="ij")
     return max(measure.nothing, measure.at_each(both[0][kept], both[1][kept]).min())
+
+
+def plain_lower_bound(counts: Counts, measure, false_alarm: float) -> float:
+    """The measure at the two Clopper-Pearson limits, each with half of the false-alarm rate."""
+    low = lower_limit(counts.hits, counts.runs, false_alarm / 2).item()
+    high = upper_limit(counts.other_hits, counts.other_runs, false_alarm / 2).item()
+    return max(measure.nothing, measure.at(low, high))
 
 
 @each_measure

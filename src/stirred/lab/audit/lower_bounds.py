@@ -588,39 +588,6 @@ def one_run_p_value(
     return min(1.0, p_value)
 
 
-def one_run_result(
-    name: str,
-    right: int,
-    guessed: int,
-    *,
-    allotted: float,
-    epsilon: float,
-    distance: int = 1,
-    delta: float = 0.0,
-    coins: int | None = None,
-) -> Result:
-    """Whether one run contradicts a promised epsilon (at a delta) per unit of distance.
-
-    A mechanism that keeps the promise is found wrong with at most the probability ``allotted``.
-    """
-    epsilon = non_negative("epsilon", epsilon)
-    bound = one_run_bound(
-        right, guessed, confidence=1 - require_rate("allotted", allotted), distance=distance, delta=delta, coins=coins
-    )
-    promised = f"epsilon {epsilon:g}" + (f" at delta {delta:g}" if delta else "")
-    guesses = f"{right:,} of {guessed:,} guesses in one run were right, so epsilon is at least {bound.epsilon:.4g}"
-    return Result.tested(
-        name,
-        f"Are secret coins in the input guessed from the output more often than {promised} allows?",
-        one_run_p_value(right, guessed, epsilon, distance=distance, delta=delta, coins=coins),
-        allotted,
-        right=f"This run does not show more than was promised: {guesses}.",
-        wrong=f"More is revealed than was promised: {guesses}.",
-        at_least=bound.epsilon,
-        promised=epsilon,
-    )
-
-
 # -- helpers -------------------------------------------------------------------------------------------------
 
 

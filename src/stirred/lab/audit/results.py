@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -165,3 +165,18 @@ def runs_in_time(wanted: int, seconds: float | None, progress: Progress) -> Iter
 def shares(false_alarm: float, weights: Sequence[float]) -> list[float]:
     """The parts of a false-alarm rate, in proportion to these weights (Bonferroni: whatever the dependence)."""
     return [false_alarm * weight / sum(weights) for weight in weights]
+
+
+def fewest_runs(enough: Callable[[int], bool], most: int) -> int:
+    """The fewest runs, from 2 to ``most``, that are enough, where more of them never are less so.
+
+    >>> fewest_runs(lambda runs: runs >= 13, 100), fewest_runs(lambda runs: False, 100)
+    (13, 100)
+    """
+    low, high = 1, 2
+    while high < most and not enough(high):
+        low, high = high, min(2 * high, most)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high

@@ -20,7 +20,7 @@ from stirred._progress import Progress, Silent
 from stirred.lab.audit.laws import NoiseLaw, gaussian, laplace
 from stirred.lab.audit.noise_audit import LEAST_DRAWS, audit_noise, power
 from stirred.lab.audit.p_values import POWER, count_p_value
-from stirred.lab.audit.results import FALSE_ALARM, Audit, Result, require_effort, runs_in_time, shares
+from stirred.lab.audit.results import FALSE_ALARM, Audit, Result, fewest_runs, require_effort, runs_in_time, shares
 from stirred.noise import RandomSource, SystemSource
 from stirred.spec.exact import display, near
 from stirred.survey.audit_pairs import KEYS, MEASUREMENTS, audit_pairs, cell_labels
@@ -123,14 +123,7 @@ def runs_needed(plan: SurveyPlan, false_alarm: float = FALSE_ALARM) -> int:
     """How many runs notice, with power .999, half of the noise in every query; at most :data:`MOST_RUNS`."""
     groups = _groups(plan)
     part = shares(false_alarm, [1.0] * (len(groups) + 2))[0]
-    low, high = 1, 2
-    while high < MOST_RUNS and any(_chance(group, high, part) < POWER for group in groups):
-        low, high = high, min(2 * high, MOST_RUNS)
-    while high - low > 1:
-        middle = (low + high) // 2
-        enough = all(_chance(group, middle, part) >= POWER for group in groups)
-        low, high = (low, middle) if enough else (middle, high)
-    return high
+    return fewest_runs(lambda runs: all(_chance(group, runs, part) >= POWER for group in groups), MOST_RUNS)
 
 
 # -- what is looked at together ----------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ from stirred.lab.audit.p_values import (
     total_rate_at_least,
     unequal_p_values,
 )
-from stirred.lab.audit.results import FALSE_ALARM, Audit, Result, require_effort, runs_in_time, shares
+from stirred.lab.audit.results import FALSE_ALARM, Audit, Result, fewest_runs, require_effort, runs_in_time, shares
 from stirred.lab.audit.topdown_runs import MEASUREMENTS, Agreement, Group, MadeData, Seen, make_data, measurements_of
 from stirred.noise import RandomSource, SystemSource
 from stirred.topdown.data.counting import GEOGRAPHY, count_tables
@@ -155,13 +155,7 @@ def _runs_needed(plan: TopDownPlan, groups: Sequence[Group], false_alarm: float)
         return {words for words, chance in _powers(plan, groups, runs, false_alarm).items() if chance >= POWER}
 
     possible = noticed(MOST_RUNS)
-    low, high = 1, 2
-    while high < MOST_RUNS and not possible <= noticed(high):
-        low, high = high, min(2 * high, MOST_RUNS)
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if possible <= noticed(middle) else (middle, high)
-    return high
+    return fewest_runs(lambda runs: possible <= noticed(runs), MOST_RUNS)
 
 
 def _powers(plan: TopDownPlan, groups: Sequence[Group], runs: int, false_alarm: float) -> dict[str, float]:

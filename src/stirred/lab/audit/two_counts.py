@@ -132,19 +132,10 @@ def upper_limit(hits: int | NDArray[np.int64], runs: int, chance: float) -> Floa
     return np.where(k < runs, special.betainccinv(k + 1, np.maximum(runs - k, 1), chance), 1.0)
 
 
-def plain_lower_bound(counts: Counts, measure: Measure, false_alarm: float) -> float:
-    """The measure at the two Clopper-Pearson limits, each with half of the false-alarm rate."""
-    low = lower_limit(counts.hits, counts.runs, false_alarm / 2).item()
-    high = upper_limit(counts.other_hits, counts.other_runs, false_alarm / 2).item()
-    return max(measure.nothing, measure.at(low, high))
-
-
 def joint_lower_bound(counts: Counts, measure: Measure, false_alarm: float) -> float:
     """A lower bound on the measure that exceeds the truth with at most the probability ``false_alarm``.
 
     >>> counts = Counts(hits=300, runs=1000, other_hits=100, other_runs=1000)
-    >>> round(plain_lower_bound(counts, epsilon_at(0.0), 0.05), 3)
-    0.815
     >>> round(joint_lower_bound(counts, epsilon_at(0.0), 0.05), 3)
     0.908
     """
