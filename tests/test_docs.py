@@ -1,6 +1,8 @@
 """Every example in the documentation runs."""
 
+import ast
 import doctest
+import importlib
 import math
 import random
 import re
@@ -14,6 +16,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from typer.main import get_command
 
 import account_findings
 import stirred
@@ -53,6 +56,32 @@ def run_blocks(document: str, names: dict[str, object], monkeypatch: pytest.Monk
             for line in text.splitlines():
                 if line.startswith("stirred "):
                     run_command(line, monkeypatch)
+
+
+PAGES = sorted(path.relative_to(ROOT).as_posix() for path in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+OF_PAST_VERSIONS = {"CHANGELOG.md"}
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page not in OF_PAST_VERSIONS])
+def test_every_import_and_every_command_of_a_page_exists(page):
+    """What takes longer, that they do what the page says, is asked page by page below; of some pages in the long run."""
+    cli = get_command(app.build())
+    for language, text in blocks(page):
+        if language == "python":
+            plain = "\n".join(line[4:] for line in text.splitlines() if line[:3] in (">>>", "..."))
+            for node in ast.walk(ast.parse(plain or text)):
+                if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("stirred"):
+                    module = importlib.import_module(node.module)
+                    assert [one.name for one in node.names if not hasattr(module, one.name)] == []
+        elif language == "sh":
+            for line in text.splitlines():
+                if line.startswith("stirred "):
+                    command, words = cli, shlex.split(line, comments=True)[1:]
+                    while hasattr(command, "commands") and words and not words[0].startswith("-"):
+                        assert words[0] in command.commands, line
+                        command, words = command.commands[words[0]], words[1:]
+                    known = {name for one in command.params for name in (*one.opts, *one.secondary_opts)} | {"--help"}
+                    assert {word for word in words if word.startswith("--")} <= known, line
 
 
 def test_the_tutorial_runs_as_it_stands_in_an_empty_folder(tmp_path, monkeypatch, capsys):
@@ -102,6 +131,7 @@ def test_the_guide_to_what_invariants_reveal_runs_on_a_plan_that_fits_it(tmp_pat
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_page_of_known_deployments_runs_and_shows_what_the_data_files_hold(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     run_blocks("docs/deployments.md", {}, monkeypatch)
@@ -112,6 +142,7 @@ def test_the_page_of_known_deployments_runs_and_shows_what_the_data_files_hold(t
     assert account_findings.table() in page and account_findings.differences() in page
 
 
+@pytest.mark.slow
 def test_the_guide_to_semantics_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     run_blocks("docs/semantics.md", {}, monkeypatch)
@@ -123,6 +154,7 @@ def test_the_guide_to_semantics_runs(tmp_path, monkeypatch, capsys):
     assert "one person has another age" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_guide_to_topdown_runs_and_its_plan_is_a_plan(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     Path("people.csv").write_text("block,race,adult\n")
@@ -162,6 +194,7 @@ def test_the_guide_to_spines_runs(tmp_path, monkeypatch, capsys):
     assert written.height == made.blocks.height
 
 
+@pytest.mark.slow
 def test_the_guide_to_calibration_runs_and_shows_what_is_printed(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     rows = [f"{size},{county},{tenure}" for size in (1, 2) for county in "xyz" for tenure in "or"]
@@ -177,6 +210,7 @@ def test_the_guide_to_calibration_runs_and_shows_what_is_printed(tmp_path, monke
     assert TopDownPlan.from_toml("town/better.toml").rho == Fraction("0.1066") * Fraction(5, 6)
 
 
+@pytest.mark.slow
 def test_the_guide_to_relations_runs_and_its_relation_is_one(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
@@ -188,6 +222,7 @@ def test_the_guide_to_relations_runs_and_its_relation_is_one(tmp_path, monkeypat
     assert RelationSection(**tomllib.loads(text)["relations"][0]) == plan.relations[0]
 
 
+@pytest.mark.slow
 def test_the_guide_to_swapped_data_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     run_blocks("docs/swapped-data.md", {}, monkeypatch)
@@ -225,6 +260,7 @@ def test_the_guide_to_audits_runs_and_finds_the_wrong_swapper(tmp_path, monkeypa
     assert "BROKEN" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_guide_to_surveys_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
@@ -286,6 +322,7 @@ def test_the_guide_to_weights_runs_and_its_table_is_computed():
         assert f"| {epsilon} | {row} |" in text
 
 
+@pytest.mark.slow
 def test_the_guide_to_estimates_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     run_blocks("docs/estimates.md", {}, monkeypatch)
@@ -422,6 +459,7 @@ def test_make_demo_and_make_test_are_on_the_readmes_first_screen():
     assert any("make demo" in line for line in first) and any("make test" in line for line in first)
 
 
+@pytest.mark.slow
 def test_the_guide_to_noisy_measurement_files_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     run_blocks("docs/noisy-measurements.md", {}, monkeypatch)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import re
 import sys
 import tomllib
@@ -51,6 +52,22 @@ def test_paths_that_contributors_are_sent_to_exist():
     paths = [word for word in words if re.match(r"(src|tests|docs|benchmarks|examples|\.ci)/", word) or word in TOP]
     assert len(paths) > 30
     assert [path for path in paths if not (ROOT / path).exists() and "KIND--" not in path] == []
+
+
+def test_paths_that_the_page_on_the_architecture_names_exist():
+    """Where would I change something? A page that sends people nowhere is worse than none."""
+    words = re.findall(r"`([\w./-]+)`", text("docs/architecture.md"))
+    paths = [word for word in words if "/" in word]
+    assert len(paths) > 40
+    roots = (ROOT, ROOT / "src" / "stirred")
+    assert [path for path in paths if not any((root / path).exists() for root in roots)] == []
+
+
+def test_the_picture_of_rooms_is_that_of_the_contracts():
+    spec = importlib.util.spec_from_file_location("rooms_picture", ROOT / "scripts" / "rooms_picture.py")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    assert script.PICTURE.read_text(encoding="utf-8") == script.picture(), "run python scripts/rooms_picture.py"
 
 
 def test_links_between_the_files_at_the_top_lead_somewhere():

@@ -66,7 +66,12 @@ def test_what_is_shown_must_have_been_printed():
     assert not shown("a\nc\n", "a\nb\nc\n") and not shown("c\n...\na\n", "a\nb\nc\n") and not shown("b\n", "ab\n")
 
 
-@pytest.mark.parametrize("page", PAGES)
+TAKES_LONG = {"figures", "coming-from-the-bureau", "tutorial-research"}
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=pytest.mark.slow) if page in TAKES_LONG else page for page in PAGES]
+)
 def test_a_tutorial_gives_what_it_shows(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
