@@ -64,7 +64,7 @@ OF_PAST_VERSIONS = {"CHANGELOG.md"}
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page not in OF_PAST_VERSIONS])
 def test_every_import_and_every_command_of_a_page_exists(page):
-    """What takes longer, that they do what the page says, is asked page by page below; of some pages in the long run."""
+    """That they do what the page says is asked page by page below; of pages that take long, in the long run."""
     cli = get_command(app.build())
     for language, text in blocks(page):
         if language == "python":
