@@ -142,7 +142,7 @@ def linearised_means(folder: Path, file: str, target: Path) -> Stages:
     import polars as pl
 
     from stirred.survey.data import read_records
-    from stirred.survey.design.standard_errors import FirstStage, WeightedSample, means
+    from stirred.survey.design.standard_errors import FirstStage, WeightedSample
 
     plan = plan_of(folder, file)
     records = read_records(plan)
@@ -156,7 +156,7 @@ def linearised_means(folder: Path, file: str, target: Path) -> Stages:
         sample = WeightedSample.of(
             weights, stage, domains=domains, number_of_domains=len(plan.attribute("area").values)
         )
-        found = means(sample, income)
+        found = sample.ratios(income)
         np.save(target.with_suffix(".npy"), np.array([found.values.ravel(), np.sqrt(found.variances).ravel()]))
 
     return {"means and variances": estimate}

@@ -192,7 +192,7 @@ def test_a_name_of_0_1_and_its_new_name_together_are_refused():
 KILLED = """
 import os, signal, sys
 import stirred
-from stirred.releases.folder.atomic import atomic as folder
+from stirred.releases.folder import atomic as folder
 def die(*_):
     os.kill(os.getpid(), signal.SIGKILL)
 folder._settle = die
