@@ -22,9 +22,12 @@ def test_commands_of_the_product_load_nothing_of_the_laboratory(words):
     subprocess.run([sys.executable, "-c", code, *words], check=True, capture_output=True)
 
 
-def test_the_list_of_commands_is_the_same_whether_the_laboratory_is_loaded_or_not(command):
+def test_the_list_of_commands_is_the_same_whether_the_laboratory_is_loaded_or_not():
     names = [set(typer.main.get_command(app.build(words)).commands) for words in (None, [], ["audit", "--help"])]
     assert names[0] == names[1] == names[2] >= app.LABORATORY
+
+
+def test_the_laboratory_is_in_the_list_of_commands_and_has_help_of_its_own(command):
     listed = command("--help").out
     for name in app.LABORATORY:
         assert f"\n  {name} " in listed
