@@ -13,7 +13,7 @@ import pytest
 
 import stirred
 from stirred.cli import app
-from stirred.errors import PlanError, StoppedByCheck
+from stirred.errors import PlanError, StirredError, StoppedByCheck
 from stirred.semantics.sentences.formatting import guarantee_line
 from stirred.spec.algebra import compose
 from stirred.survey.checking.against_plan import looks_like_id
@@ -247,6 +247,12 @@ def test_fewer_clusters_than_selected_are_refused_unless_nobody_answered_there()
     assert not stops_of(plan_of(**fields, allow=["fewer-selected"]))
     responding = stops_of(plan_of(**fields, sample={"everybody_responds": True}, allow=["fewer-selected"]))
     assert list(responding) == ["everybody-responds"]
+
+
+def test_a_number_of_clusters_that_no_machine_counts_is_refused_in_words():
+    fields = STRATA | {"design": {"clusters": "hid", "selected": 10**30}, "publish": [{"kind": "count", "by": ["sex"]}]}
+    with pytest.raises(StirredError, match="numbers of selected clusters are not whole numbers"):
+        stops_of(plan_of(**fields, allow=["fewer-selected"]))
 
 
 def test_more_records_than_selected_are_refused_without_measured_errors_too():

@@ -105,6 +105,10 @@ def first_stage(records: Records) -> FirstStage | None:
     sizes = ((MANY, None),) if independent else records.plan.selected_units
     if sizes is None:
         return None
+    if max(n for n, _ in sizes) >= 1 << 63:  # a plan may state any whole number, and the file refutes none
+        raise errors.survey_column(
+            "numbers of selected clusters", "are not whole numbers from 1 on", "Give one for each stratum"
+        )
     population = [near(float(N)) if N else np.inf for _, N in sizes]
     return FirstStage.of(records.strata, records.clusters, [n for n, _ in sizes], population)
 
