@@ -108,6 +108,14 @@ def collect(source: Path) -> None:
     write_reference(source / "api")
 
 
+def public_names(package: ModuleType) -> set[str]:
+    """What a package offers: what it lists, or, as in errors, what its own modules define."""
+    if hasattr(package, "__all__"):
+        return set(package.__all__)
+    inside = {name: str(getattr(one, "__module__", "")) for name, one in vars(package).items()}
+    return {name for name, module in inside.items() if module.startswith(package.__name__) and name[0] != "_"}
+
+
 def write_reference(folder: Path) -> None:
     """Write one page for each module of the reference, and one that lists them."""
     folder.mkdir()
@@ -118,7 +126,7 @@ def write_reference(folder: Path) -> None:
         pages.append(module)
         offered = importlib.import_module(module)
         lines = [heading, "=" * len(heading), "", f".. automodule:: {module}", ""]
-        for name in sorted(set(offered.__all__) - {*ROOMS}):
+        for name in sorted(public_names(offered) - {*ROOMS}):
             lines += described(f"{module}.{name}", getattr(offered, name), first=not room)
         (folder / f"{module}.rst").write_text("\n".join(lines), encoding="utf-8")
     lines = [title, "=" * len(title), "", "What each module offers, from its docstrings.", "", ".. toctree::", ""]
