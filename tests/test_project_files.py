@@ -52,6 +52,12 @@ def test_paths_that_contributors_are_sent_to_exist():
     paths = [word for word in words if re.match(r"(src|tests|docs|benchmarks|examples|\.ci)/", word) or word in TOP]
     assert len(paths) > 30
     assert [path for path in paths if not (ROOT / path).exists() and "KIND--" not in path] == []
+    modules = {
+        path.name for folder in ("src", "tests", "scripts", "benchmarks") for path in (ROOT / folder).rglob("*.py")
+    }
+    assert [
+        word for word in words if word.endswith(".py") and word.rpartition("/")[2] not in {*modules, "setup.py"}
+    ] == []
 
 
 def test_paths_that_the_page_on_the_architecture_names_exist():
