@@ -12,7 +12,7 @@ import pytest
 
 import stirred
 from stirred import errors, mechanisms
-from stirred.releases.context import FLOWS, MODES, NOT_ANSWERED, PARAMETERS, SAFES, Context, template
+from stirred.releases.context import FLOWS, NOT_ANSWERED, Context, modes, parameters, safes, template
 from stirred.releases.folder.documents import context_section
 from stirred.releases.folder.manifest import write_manifest
 
@@ -75,7 +75,7 @@ def test_every_question_is_printed_with_its_answer_or_as_not_answered():
     for name in ("data", "outputs"):
         assert f"{name} {NOT_ANSWERED} The guarantee speaks about a part of this" in text
     assert 'sender "The <Office>" (statistical agencies' in text
-    assert text.count(NOT_ANSWERED) == len(SAFES) + len(PARAMETERS) - 2
+    assert text.count(NOT_ANSWERED) == len(safes()) + len(parameters()) - 2
     assert "Flow of information: not answered" in context_section(Context())
     assert "(Remark 8.4.2)" in text and "(Remark 8.4.3)" in text and "not scored" in text
 
@@ -87,12 +87,12 @@ def test_an_answer_of_the_words_not_answered_is_told_from_none():
 
 def test_differential_privacy_speaks_about_data_and_outputs_only():
     """Claim 2 and Remark 8.4.3."""
-    assert {safe.name for safe in SAFES if safe.spoken_of} == {"data", "outputs"}
-    assert [safe.name for safe in SAFES] == ["people", "projects", "settings", "data", "outputs"]
+    assert {safe.name for safe in safes() if safe.spoken_of} == {"data", "outputs"}
+    assert [safe.name for safe in safes()] == ["people", "projects", "settings", "data", "outputs"]
 
 
 def test_the_parameters_are_those_of_table_8_1():
-    assert {one.title: one.safes for one in PARAMETERS} == {
+    assert {one.title: one.safes for one in parameters()} == {
         "sender": (),
         "recipient": ("people",),
         "subject": ("data",),
@@ -103,17 +103,17 @@ def test_the_parameters_are_those_of_table_8_1():
 
 
 def test_every_question_is_a_field_of_the_section_and_every_field_a_question():
-    assert {"flow", *(one.name for one in (*PARAMETERS, *SAFES))} == set(Context.model_fields)
+    assert {"flow", *(one.name for one in (*parameters(), *safes()))} == set(Context.model_fields)
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", modes())
 def test_a_template_is_the_section_of_a_plan_file(mode, tmp_path, command):
     printed = command("context", mode)
     assert printed.code == 0 and printed.out == template(mode)
     plan = tmp_path / "plan.toml"
     plan.write_text(swap_plan().to_toml() + "\n" + printed.out, encoding="utf-8")
     read = stirred.SwapPlan.from_toml(plan)
-    assert read.context == MODES[mode].context
+    assert read.context == modes()[mode].context
     asked = tomllib.loads(printed.out)["context"]
     assert set(asked) == set(Context.model_fields)  # also what a template leaves open
     again = tmp_path / "again.toml"
@@ -130,10 +130,10 @@ def test_modes_are_listed_and_others_refused(command):
 
 def test_templates_of_open_data_vet_nobody_and_enclaves_everything():
     """Examples 8.2.1 and 8.2.2."""
-    opened, enclave = MODES["open-data"].context, MODES["data-enclave"].context
+    opened, enclave = modes()["open-data"].context, modes()["data-enclave"].context
     for name in ("people", "projects", "settings"):
         assert getattr(opened, name).startswith("not ") and not getattr(enclave, name).startswith("not ")
-    assert enclave.flow == MODES["synthetic-data"].context.flow == tuple(FLOWS)
+    assert enclave.flow == modes()["synthetic-data"].context.flow == tuple(FLOWS)
 
 
 def test_an_empty_answer_is_no_answer_and_is_not_published():

@@ -298,9 +298,9 @@ def page_names(incomplete: str) -> list[str]:
 
 def mode_names(incomplete: str) -> list[str]:
     """Modes of access whose names begin so."""
-    from stirred.releases.context import MODES
+    from stirred.releases.context import modes
 
-    return [name for name in MODES if name.startswith(incomplete)]
+    return [name for name in modes() if name.startswith(incomplete)]
 
 
 def mechanism_names(incomplete: str) -> list[str]:

@@ -75,20 +75,20 @@ def context(
 ) -> None:
     """List forms of access to data, or print typical answers for one of them about who gets the data, why and how: the
     section [context] of a plan, to be corrected."""
-    from stirred.releases.context import MODES, template
+    from stirred.releases.context import modes, template
 
     if mode is not None:
         text = template(mode)
         if as_json:
             answers = tomllib.loads(text)["context"]
-            print_json({"stirred_context": 1, "mode": mode, "title": MODES[mode].title, "answers": answers})
+            print_json({"stirred_context": 1, "mode": mode, "title": modes()[mode].title, "answers": answers})
         else:
             sys.stdout.write(text)
         return
     if as_json:
-        print_json({"stirred_context": 1, "modes": [{"mode": key, "title": one.title} for key, one in MODES.items()]})
+        print_json({"stirred_context": 1, "modes": [{"mode": key, "title": one.title} for key, one in modes().items()]})
         return
-    for name, one in MODES.items():
+    for name, one in modes().items():
         print(f"{name:20}{one.title}")
 
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
 from stirred import errors
 from stirred._bounded_reading import has_controls
+from stirred._sentences import read_sentences
 
 LONGEST_ANSWER = 500
 """How many characters an answer may have."""
@@ -79,7 +81,7 @@ class Context(BaseModel):
 
     def answers(self) -> dict[str, str]:
         """The questions that were answered, by their names, with the answers."""
-        given = {one.name: getattr(self, one.name) for one in (*PARAMETERS, *SAFES)}
+        given = {one.name: getattr(self, one.name) for one in (*parameters(), *safes())}
         return {name: answer for name, answer in given.items() if answer is not None}
 
     def shown(self, name: str) -> str:
@@ -125,72 +127,23 @@ class Parameter:
         return self.name.replace("_", " ")
 
 
-SAFES = (
-    Safe(
-        "people",
-        "Who gets access, and how are they vetted?",
-        False,
-        "it holds whoever receives the release, and assesses nobody.",
-    ),
-    Safe(
-        "projects",
-        "What may the data be used for, and who decides that this use is lawful and appropriate?",
-        False,
-        "it does not assess what the release is used for.",
-    ),
-    Safe(
-        "settings",
-        "Where and by which means is access given, and how is that place secured?",
-        False,
-        "it is a property of what is released, not of the place where the release is made or used.",
-    ),
-    Safe(
-        "data",
-        "Which data do recipients see, and how detailed are they?",
-        True,
-        "it bounds, as its five parts say, how far what is released depends on the confidential records. Data that are "
-        "seen in other ways, such as inside an enclave, are not covered.",
-    ),
-    Safe(
-        "outputs",
-        "What is made public, and how is it checked before?",
-        True,
-        "it bounds, as its five parts say, what the release and all that is computed from it alone can tell about the "
-        "confidential records. Outputs that are made from these records in other ways are not covered.",
-    ),
-)
-PARAMETERS = (
-    Parameter("sender", "Who sends the information?", "statistical agencies/NSOs/data custodians", ()),
-    Parameter("recipient", "Who receives it?", "people: researchers (8.1) and general public (8.2)", ("people",)),
-    Parameter("subject", "Whom is it about?", "is a component of data (8.1)", ("data",)),
-    Parameter(
-        "information_type", "What is it about?", "is a component of data (8.1) and outputs (8.2)", ("data", "outputs")
-    ),
-    Parameter(
-        "transmission_principles",
-        "On which conditions does it flow?",
-        "encompass projects, settings, and more",
-        ("projects", "settings"),
-    ),
-)
-HEADING = "The context: five safes and contextual integrity"
-INTRODUCTION = (
-    "The answers in quotation marks are those of whoever releases the data, as the plan states them. They are printed "
-    "as they were given, not checked and not scored, and they change nothing in the guarantee."
-)
-SILENCE = (
-    "The guarantee is silent about how sensitive the content is. It treats two datasets of the same form alike, be "
-    "they patients of a disease or orders in a coffee shop; so it is no complete measure of how safe data and outputs "
-    "are (Remark 8.4.2)."
-)
-OUTSIDE = (
-    "The guarantee does not assess people, projects or settings (Remark 8.4.3). Together with data and outputs they "
-    "decide the risk of disclosure: a small budget does not answer these questions, and good answers do not make a "
-    "budget smaller."
-)
+def words(name: str) -> str:
+    """One of the texts about the context: heading, introduction, silence, outside or source."""
+    text: str = read_sentences("context")[name]
+    return text
 
 
-SOURCE = "Numbers are those of chapter 8 of J. Bailie, Topics in Privacy, Data Privacy and Differential Privacy (2025)."
+@cache
+def safes() -> tuple[Safe, ...]:
+    """The five safes."""
+    return tuple(Safe(**fields) for fields in read_sentences("context")["safe"])
+
+
+@cache
+def parameters() -> tuple[Parameter, ...]:
+    """The parameters of contextual integrity."""
+    read = read_sentences("context")["parameter"]
+    return tuple(Parameter(**{**fields, "safes": tuple(fields["safes"])}) for fields in read)
 
 
 @dataclass(frozen=True)
@@ -202,51 +155,11 @@ class Mode:
     context: Context
 
 
-MODES: Mapping[str, Mode] = {
-    "open-data": Mode(
-        "files that anyone may have (open data, public use files)",
-        "Example 8.2.1",
-        Context(
-            flow=("outputs to the public",),
-            recipient="the general public, researchers among them",
-            transmission_principles="published for everybody; what is done with the files is not supervised",
-            people="not vetted: anyone may have the files",
-            projects="not reviewed: use cannot be supervised once the files are public",
-            settings="not controlled: files are used wherever their recipients wish",
-            data="recipients see the published files only, which are protected before publication",
-            outputs="the published files are the outputs, and all scrutiny is placed on them",
-        ),
-    ),
-    "data-enclave": Mode(
-        "authorised researchers in a secure environment (data enclave)",
-        "Example 8.2.2",
-        Context(
-            flow=("data to researchers", "outputs to the public"),
-            recipient="authorised researchers inside the enclave; the public, of what leaves it",
-            transmission_principles="access for approved research only, under an agreement, inside the enclave",
-            people="vetted: researchers with a scientific record who commit themselves to confidentiality",
-            projects="reviewed: scientific purpose, ethics and legal basis of each project",
-            settings="a research data centre or a secure remote server",
-            data="detailed confidential records, seen inside the enclave only",
-            outputs="checked before they leave the enclave",
-        ),
-    ),
-    "synthetic-data": Mode(
-        "synthetic data for researchers, whose results are validated on the confidential data",
-        "Example 8.2.3",
-        Context(
-            flow=("data to researchers", "outputs to the public"),
-            recipient="researchers with permission, of the synthetic data; the public, of validated results",
-            transmission_principles="researchers send programs; the custodian runs them on the confidential data",
-            people="vetted to a moderate degree: researchers whose proposed analysis was accepted",
-            projects="reviewed: whether the analysis is appropriate and feasible",
-            settings="a server for the synthetic data; confidential data stay with the custodian",
-            data="two parts: synthetic data, which researchers see, and confidential data, which they do not",
-            outputs="validated results pass a strict disclosure review before they are given out",
-        ),
-    ),
-}
-"""The three examples of section 8.2."""
+@cache
+def modes() -> Mapping[str, Mode]:
+    """The three examples of section 8.2."""
+    read = read_sentences("context")["mode"]
+    return {name: Mode(one["title"], one["example"], Context(**one["context"])) for name, one in read.items()}
 
 
 def template(mode: str) -> str:
@@ -255,9 +168,9 @@ def template(mode: str) -> str:
     >>> print(template("open-data").splitlines()[0])
     # files that anyone may have (open data, public use files); Example 8.2.1
     """
-    if mode not in MODES:
-        raise errors.unknown_choice("mode of access", mode, list(MODES))
-    chosen = MODES[mode]
+    if mode not in modes():
+        raise errors.unknown_choice("mode of access", mode, list(modes()))
+    chosen = modes()[mode]
     answers = chosen.context.answers()
     flows = ", ".join(_quoted(flow) for flow in chosen.context.flow)
     lines = [
@@ -271,14 +184,14 @@ def template(mode: str) -> str:
         "# Contextual integrity",
         *(
             line
-            for one in PARAMETERS
+            for one in parameters()
             for line in (f"# {one.question} ({one.meaning})", f"{one.name} = {_quoted(answers.get(one.name, ''))}")
         ),
         "",
         "# The five safes",
         *(
             line
-            for safe in SAFES
+            for safe in safes()
             for line in (f"# {safe.question}", f"{safe.name} = {_quoted(answers.get(safe.name, ''))}")
         ),
     ]

@@ -48,7 +48,7 @@ NEARLY_CERTAIN = 1 - 1e-6
 LARGE = 1e6
 """From here on two decimals of epsilon times the distance say nothing."""
 
-TEMPLATES = templates("stirred.reports", "limits.toml")
+TEMPLATES = templates("limits")
 """Every sentence by its id."""
 
 

@@ -294,17 +294,17 @@ def five_safes(page: Page, one: Subject, level: int) -> Markup:
     """What the plan answers about the context of the release; empty where it has no answers."""
     if one.context is None:
         return Markup("")
-    from stirred.releases.context import INTRODUCTION, OUTSIDE, PARAMETERS, SAFES, SILENCE, SOURCE
+    from stirred.releases.context import parameters, safes, words
 
     given = one.context
-    safes = [(safe.name, given.shown(safe.name), safe.verdict) for safe in SAFES]
-    others = [(other.title, given.shown(other.name), other.meaning) for other in PARAMETERS]
+    asked = [(safe.name, given.shown(safe.name), safe.verdict) for safe in safes()]
+    others = [(other.title, given.shown(other.name), other.meaning) for other in parameters()]
     return joined(
         [
-            paragraphs([page.glossary.mark(INTRODUCTION), f"Flow of information: {given.flow_words()}"]),
-            table("The five safes", ("of the five safes", "answer", "the guarantee"), safes),
+            paragraphs([page.glossary.mark(words("introduction")), f"Flow of information: {given.flow_words()}"]),
+            table("The five safes", ("of the five safes", "answer", "the guarantee"), asked),
             table("Contextual integrity", ("of contextual integrity", "answer", "among the five safes"), others),
-            paragraphs([SILENCE, OUTSIDE, SOURCE]),
+            paragraphs([words("silence"), words("outside"), words("source")]),
         ]
     )
 

@@ -15,14 +15,13 @@ from __future__ import annotations
 
 import os
 import re
-import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from html import escape
-from importlib.resources import files
 
 from stirred._progress import stage
+from stirred._sentences import read_sentences
 from stirred.reports.figure_style import caption_of
 from stirred.semantics.pictures.shapes import AnyPicture
 
@@ -120,8 +119,7 @@ class Term:
 @cache
 def terms() -> tuple[Term, ...]:
     """All entries of the data file, in the order of their names."""
-    fields = tomllib.loads((files("stirred.reports") / "glossary.toml").read_text(encoding="utf-8"))
-    read = [Term(one["id"], tuple(one["words"]), one["meaning"]) for one in fields["term"]]
+    read = [Term(one["id"], tuple(one["words"]), one["meaning"]) for one in read_sentences("glossary")["term"]]
     return tuple(sorted(read, key=lambda one: one.words[0].lower()))
 
 

@@ -55,17 +55,17 @@ def as_text(context: Context | None) -> str:
     """The section as text for the terminal, below an empty line; empty without answers."""
     if context is None:
         return ""
-    from stirred.releases.context import HEADING
+    from stirred.releases.context import words
     from stirred.releases.folder.documents import context_section
 
-    return f"\n{context_section(context, HEADING.upper())}"
+    return f"\n{context_section(context, words('heading').upper())}"
 
 
 def as_fields(context: Context | None) -> dict[str, Any]:
     """The section as a field ``context``, ready for JSON; no field without answers."""
     if context is None:
         return {}
-    from stirred.releases.context import PARAMETERS, SAFES
+    from stirred.releases.context import parameters, safes
 
     answers = context.answers()
     return {
@@ -73,10 +73,10 @@ def as_fields(context: Context | None) -> dict[str, Any]:
             "flow": list(context.flow),
             "safes": [
                 {"name": safe.name, "answer": answers.get(safe.name), "guarantee_speaks": safe.spoken_of}
-                for safe in SAFES
+                for safe in safes()
             ],
             "parameters": [
-                {"name": one.name, "answer": answers.get(one.name), "safes": list(one.safes)} for one in PARAMETERS
+                {"name": one.name, "answer": answers.get(one.name), "safes": list(one.safes)} for one in parameters()
             ],
         }
     }

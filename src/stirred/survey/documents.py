@@ -17,6 +17,7 @@ from typing import Any
 import polars as pl
 
 from stirred._progress import Progress
+from stirred._sentences import sentences_of
 from stirred.errors import unknown_choice
 from stirred.estimates.answers import NO_ESTIMATE
 from stirred.releases.folder.documents import (
@@ -47,13 +48,8 @@ from stirred.survey.measuring import query_noise, query_step
 from stirred.survey.mechanism import MECHANISM
 from stirred.survey.plan.fields import SurveyPlan
 from stirred.survey.plan.sections import PublishSection, QuerySection
-from stirred.survey.plan.settings import Change
 
-_CHANGES: dict[Change, str] = {
-    "unit": "Two datasets are compared if one {unit} is replaced by another, with a weight and answers of its own.",
-    "value": "Two datasets are compared if one {unit} gives other answers; which units there are, their weights and "
-    "what the frame says about them stay as they are.",
-}
+say = sentences_of("survey")
 
 
 def readme(
@@ -61,17 +57,22 @@ def readme(
 ) -> str:
     """The text of README.txt; ``estimates`` are the texts of the tables of estimates, by their names."""
     more = [
-        f"tables/{one.name}.csv: estimates, their standard errors and {float(100 * one.confidence):.6g}% intervals "
-        "(lower, upper)" + ("" if _covers_sampling(plan, one) else " for noise only") + _without(estimates[one.name])
+        say(
+            "table",
+            file=estimates_file(one),
+            confidence=float(100 * one.confidence),
+            of="" if _covers_sampling(plan, one) else say("for_noise"),
+            without=_without(estimates[one.name]),
+        )
         for one in plan.publish
     ]
     parts = [
-        titled(plan.dataset or "A survey, released with noise", specification),
+        titled(plan.dataset or say("title"), specification),
         origin_section(plan),
         files_section(tables, more),
         _protected(plan, specification),
         _measured(plan),
-        _analysts(plan),
+        f"{say('analysts')}\n{fill(analysts_words(plan), '  ')}\n",
         guarantee_section(specification),
         context_section(plan.context),
         findings_section(specification),
@@ -83,91 +84,63 @@ def _without(text: str) -> str:
     """How many rows of a table have no estimate, and why."""
     why = list(csv.DictReader(io.StringIO(text)))
     gone = Counter(row["interval"] for row in why if row["interval"].startswith(NO_ESTIMATE))
-    return "".join(f"; {many:,} of {len(why):,} rows have {reason}" for reason, many in gone.items())
+    return "".join(say("without", number=many, rows=len(why), reason=reason) for reason, many in gone.items())
 
 
 def _protected(plan: SurveyPlan, specification: Specification) -> str:
     fixed = ", ".join(stage.name for stage in plan.pipeline.held_fixed)
     condition = f", {specification.condition}" if specification.condition else ""
     lines = [
-        f"Protected is {plan.pipeline.protects}{condition}. " + _CHANGES[plan.change].format(unit=plan.unit),
+        f"{say('protected_units', whom=plan.pipeline.protects, condition=condition)} "
+        + say(f"change_of_{plan.change}", unit=plan.unit),
         _rows(plan, specification),
-        f"Held fixed, and not protected: {fixed}." if fixed else "Nothing is held fixed.",
+        say("held_fixed", fixed=fixed) if fixed else say("nothing_fixed"),
         *plan.pipeline.cautions,
     ]
-    return "What is protected\n" + "\n".join(fill(line, "  ") for line in lines) + "\n"
+    return "\n".join([say("protected"), *(fill(line, "  ") for line in lines)]) + "\n"
 
 
 def _rows(plan: SurveyPlan, specification: Specification) -> str:
     """What is known about rows and units, and what was looked at."""
     if specification.condition:
-        times = "their number times the stated epsilon"
-        if plan.noise == "gaussian":
-            times = "the square of their number times the stated rho"
-        return (
-            f"Whether each row of the file is one whole {plan.unit} is not known here; one {plan.unit} of several rows "
-            f"would lose {times}."
-        )
-    return (
-        f"Each row of the file is one whole {plan.unit}: the plan states it, and no column with a name like that of an "
-        f"id of one {plan.unit} showed otherwise. Nothing else was looked at to confirm it."
-    )
+        times = say("times_rho" if plan.noise == "gaussian" else "times_epsilon")
+        return say("condition_unknown", unit=plan.unit, times=times)
+    return say("condition_stated", unit=plan.unit)
 
 
 def spread_of(plan: SurveyPlan, query: QuerySection) -> tuple[str, str]:
     """What a query measures, and the standard deviation of its noise, from the smallest to the largest."""
     noise = query_noise(plan, query)
     spread = (noise.variances.min() ** 0.5, noise.variances.max() ** 0.5)
-    of = "weighted counts" if query.of is None else f"weighted sums of {query.of}"
+    of = say("weighted_counts") if query.of is None else say("weighted_sums", variable=query.of)
     by = f" by {', '.join(query.by)}" if query.by else ""
     shown = f"{spread[1]:,.4g}" if spread[0] == spread[1] else f"{spread[0]:,.4g} to {spread[1]:,.4g}"
     return f"{of}{by}", shown
 
 
 def _measured(plan: SurveyPlan) -> str:
-    law = "discrete Laplace noise" if plan.noise == "laplace" else "discrete Gaussian noise"
     lines = []
     for query in plan.queries:
         measured, shown = spread_of(plan, query)
-        lines.append(
-            f"{query.name}: {measured}, whole multiples of {written(query_step(plan, query))}; the noise has a "
-            f"standard deviation of {shown}"
-        )
+        step = written(query_step(plan, query))
+        lines.append(say("query", query=query.name, measured=measured, step=step, spread=shown))
     if plan.weights is not None:
         lines.append(str(plan.weight_rule))
     for one in plan.variables:
-        cut = "others are cut to these bounds" if one.outside == "cut" else "others are refused"
-        lines.append(f"{one.name}: between {written(one.lower)} and {written(one.upper)}, {cut}")
+        others = say("others_cut" if one.outside == "cut" else "others_refused")
+        bounds = {"lower": written(one.lower), "upper": written(one.upper)}
+        lines.append(say("bounds", variable=one.name, others=others, **bounds))
     for section in plan.imputation:
-        given = f" given {', '.join(section.given)}" if section.given else ""
-        lines.append(
-            f"Empty cells of {section.of} are filled in row by row from a model{given} whose parameters were estimated "
-            "with noise; certificate.json states them"
-        )
-    head = f"What was measured: every cell of every query, with {law}"
-    return head + "\n" + "\n".join(fill(f"- {line.rstrip('.')}.", "  ") for line in lines) + "\n"
-
-
-_SUMS = (
-    "The noise has a mean of 0: sums are unbiased for the weighted sums of the file that was given, over the records "
-    "in it. They may be negative; do not cut them at 0 before adding them up."
-)
-_ESTIMATES = (
-    "Means, shares, ratios and quantiles are computed from the sums. stirred estimate gives any of these for any table "
-    "that the queries determine, with intervals that cover "
-)
-_SOURCES = (
-    "sampling and noise. Standard errors of the design were measured with noise, or are upper bounds from public facts "
-    "(column interval: measured, bounded; unknown means that an interval covers noise only)."
-)
-_NOISE_ONLY = (
-    "noise only, and not the error of sampling: the plan does not state enough about the design to bound it, and "
-)
+        given = say("imputed_given", columns=", ".join(section.given)) if section.given else ""
+        lines.append(say("imputed", variable=section.of, given=given))
+    head = say("measured", law=say(plan.noise))
+    return "\n".join([head, *(fill(f"- {line.rstrip('.')}.", "  ") for line in lines)]) + "\n"
 
 
 def analysts_words(plan: SurveyPlan) -> str:
     """What the numbers of a release are and how to use them; from the plan alone."""
-    return " ".join(part for part in (_SUMS, answered_only(plan), _cut(plan), _ESTIMATES + _intervals(plan)) if part)
+    parts = (say("sums"), answered_only(plan), _cut(plan), say("estimates", sources=_intervals(plan)))
+    return " ".join(part for part in parts if part)
 
 
 def _covers_sampling(plan: SurveyPlan, one: PublishSection) -> bool:
@@ -176,26 +149,22 @@ def _covers_sampling(plan: SurveyPlan, one: PublishSection) -> bool:
 
 
 def _intervals(plan: SurveyPlan) -> str:
-    tables = " tables/ has the tables that the plan asks for." if plan.publish else ""
+    tables = f" {say('tables')}" if plan.publish else ""
     if DesignBound.of(plan) is not None:
-        return _SOURCES + tables
+        return say("sampling_and_noise") + tables
     measured = ", ".join(one.name for one in plan.publish if one.errors)
-    rest = f"measures it for {measured} alone, whose intervals cover both" if measured else "does not measure it"
-    return f"{_NOISE_ONLY}{rest}.{tables}"
+    rest = say("measures_some", tables=measured) if measured else say("measures_none")
+    return say("noise_only", rest=rest) + tables
 
 
 def _cut(plan: SurveyPlan) -> str:
     """What the plan cuts; whether anything was is not public."""
-    names = ["weights"] if plan.weights is not None and plan.weights.outside == "cut" else []
-    names += [f"values of {one.name}" for one in plan.variables if one.outside == "cut"]
+    names = [say("cut_weights")] if plan.weights is not None and plan.weights.outside == "cut" else []
+    names += [say("cut_values", variable=one.name) for one in plan.variables if one.outside == "cut"]
     if not names:
         return ""
     listed = ", ".join(names)
-    return f"{listed[:1].upper()}{listed[1:]}: those beyond the plan's bounds are cut at them, which biases sums."
-
-
-def _analysts(plan: SurveyPlan) -> str:
-    return "For analysts\n" + fill(analysts_words(plan), "  ") + "\n"
+    return say("cut", what=f"{listed[:1].upper()}{listed[1:]}")
 
 
 def for_analysts(release: ReleaseFolder) -> Iterator[AnalystNote]:
@@ -203,15 +172,11 @@ def for_analysts(release: ReleaseFolder) -> Iterator[AnalystNote]:
     plan = SurveyPlan.from_published(release.certificate["plan"])
     public = ", ".join(f"{one.name} (by {'; '.join(', '.join(each.by) for each in one.margins)})"
                        for one in plan.calibrations)  # fmt: skip
-    but = f", but for the public totals that estimates may be adjusted to: {public}" if public else ""
-    yield AnalystNote("exact", f"nothing: every number has noise{but}.")
+    yield AnalystNote("exact", say("exact", but=say("exact_but", public=public) if public else ""))
     yield AnalystNote("corrected", analysts_words(plan))
-    yield AnalystNote(
-        "unusable", "tables by columns that no query has together, and any statement about a single record."
-    )
-    rows = tuple((query.name, *spread_of(plan, query)) for query in plan.queries)
-    words = "The noise of each measured sum; sampling adds its own error."
-    yield AnalystNote("accuracy", words, (("query", "what was measured", "standard deviation of the noise"), *rows))
+    yield AnalystNote("unusable", say("unusable"))
+    rows = ((query.name, *spread_of(plan, query)) for query in plan.queries)
+    yield AnalystNote("accuracy", say("noise"), (tuple(say("noise_head").split("|")), *rows))
     yield AnalystNote("command", f"stirred estimate FOLDER{_asked(plan)}")
 
 

@@ -54,7 +54,7 @@ from stirred.swap.data.dataset import (
     style_of,
 )
 from stirred.swap.data.records import counted_table, source_of
-from stirred.swap.documents import CONFIDENTIAL_NOTE, readme
+from stirred.swap.documents import readme, say
 from stirred.swap.law import permutation
 from stirred.swap.law.permutation import (
     LinkedRows,
@@ -226,7 +226,7 @@ class SwapRelease:
 
     def write_confidential(self, folder: Path, data: Data | None = None) -> None:
         """Write true and released counts of every table that the plan publishes."""
-        (folder / CONFIDENTIAL).write_text(CONFIDENTIAL_NOTE, encoding="utf-8")
+        (folder / CONFIDENTIAL).write_text(say("confidential"), encoding="utf-8")
         (folder / "tables").mkdir()
         write_comparison(folder, self.plan, source_of(self.dataset), source_of(self.dataset, self.table))
         self._write_unchangeable(folder / "records_that_cannot_change.csv")

@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from stirred._bounded_reading import Unacceptable, inside, parse_json, read_text
+from stirred._sentences import sentences_of
 from stirred.errors import listed
 from stirred.releases.folder.documents import (
     ReleasedTable,
@@ -34,14 +35,7 @@ from stirred.topdown.fitting.relations import relation_words
 from stirred.topdown.fitting.table_fit import LEAST_SQUARES
 from stirred.topdown.plan.fields import TopDownPlan
 
-WHICH_VALUES = (
-    "The released rows add up and have no negative counts. But for what is kept exactly, that makes small counts too "
-    "large on average and large ones too small; for a single small place or count they are closer to the truth all the "
-    "same, as a rule. stirred estimate gives unbiased estimates from the measurements, with intervals: closer for the "
-    "largest places and for means over many small ones, and which is closer in between depends on the plan."
-)
-"""What is known of the two kinds of numbers (docs/estimates.md); no figure, since those hold for one plan only."""
-
+say = sentences_of("topdown")
 _LISTED = 60
 """Queries whose noise is listed; a plan may have hundreds."""
 
@@ -50,24 +44,14 @@ def for_analysts(release: ReleaseFolder) -> Iterator[AnalystNote]:
     """Which tables are exact, corrected and unusable, the noise of each query, and what to type."""
     plan = TopDownPlan.from_published(release.certificate["plan"])
     kept = "; ".join(str(one.margin) for one in plan.invariants)
-    yield AnalystNote("exact", f"{kept}." if kept else "no table: nothing is kept exactly.")
-    yield AnalystNote(
-        "corrected",
-        f"every other table. {WHICH_VALUES}",
-    )
-    yield AnalystNote(
-        "unusable",
-        "tables by columns that no query crosses: the rows show some relation between them, which the data did not "
-        "determine. Nor do the rows tell about any single record: they are not records of real units.",
-    )
+    yield AnalystNote("exact", f"{kept}." if kept else say("exact_none"))
+    yield AnalystNote("corrected", say("corrected", which_values=say("which_values")))
+    yield AnalystNote("unusable", say("unusable"))
     if rows := tuple(_noise(release)):
-        words = "The noise of each measured count: two of three are within one standard deviation of the truth."
-        head = ("table", "level", "query", "standard deviation of a count")
-        yield AnalystNote("accuracy", words, (head, *rows[:_LISTED]))
+        yield AnalystNote("accuracy", say("noise"), (tuple(say("noise_head").split("|")), *rows[:_LISTED]))
         if len(rows) > _LISTED:
-            yield AnalystNote("accuracy", f"{len(rows) - _LISTED:,} more queries are listed in measurements.json.")
-        words = "Estimates combine all measurements of a place, so they are more accurate than any single one of them."
-        yield AnalystNote("accuracy", words)
+            yield AnalystNote("accuracy", say("more_noise", number=len(rows) - _LISTED))
+        yield AnalystNote("accuracy", say("combined"))
     yield AnalystNote("command", f"stirred estimate FOLDER {_question(plan)}")
 
 
@@ -101,32 +85,19 @@ def readme(
     """The text of ``README.txt``; ``ways`` is how each table was fitted, empty for releases that do not say it, and
     ``biases`` the forecasts that the certificate has."""
     units = " and ".join(plural(table.unit) for table in plan.released)
-    folders = [
-        "measurements/: every noisy measurement, with its exact variance in measurements.json",
-        "invariants/: what is kept exactly",
-    ]
+    which = say("which_values")
+    published = [f"tables/{one.name}.csv" for one in plan.publish]
     parts = [
-        titled(f"A release of {units} by the TopDown Algorithm", specification),
+        titled(say("title", units=units), specification),
         origin_section(plan),
-        _measured_by(plan),
-        fill(
-            f"Counts of every query were measured with exact discrete Gaussian noise at the levels "
-            f"{listed(plan.spine.all_levels)}. {_fitted(ways)}; the released rows are those tables. They are not "
-            "records of real units."
-        )
-        + "\n",
-        files_section(tables, [*(f"tables/{one.name}.csv" for one in plan.publish), *folders]),
+        fill(say("measured_by", who=plan.measured_by)) + "\n" if plan.measured_by is not None else "",
+        fill(say("measured", levels=listed(plan.spine.all_levels), fitted=_fitted(ways))) + "\n",
+        files_section(tables, [*published, say("measurements"), say("invariants")]),
         _kept(plan),
-        _earlier(plan),
+        f"{say('earlier')}\n{fill(say('agrees'))}\n" if plan.earlier else "",
         guarantee_section(specification),
-        fill(
-            "How to read it: it holds for the whole procedure, measurements and fit together, between datasets that "
-            "agree on what is kept exactly. The fit reads those values as they are, so without this condition no "
-            "finite budget holds: anyone who sees the release knows them. Under it, what anyone learns by a test or "
-            f"a change of belief about one {plan.unit} is bounded by rho; stirred explain gives the numbers."
-        )
-        + "\n",
-        fill(f"For conclusions about places and groups: {WHICH_VALUES[0].lower()}{WHICH_VALUES[1:]}") + "\n",
+        fill(say("how_to_read", unit=plan.unit)) + "\n",
+        fill(say("conclusions", which_values=f"{which[0].lower()}{which[1:]}")) + "\n",
         _biased(plan, biases),
         findings_section(specification),
         context_section(plan.context),
@@ -134,31 +105,13 @@ def readme(
     return "\n".join(part for part in parts if part)
 
 
-def _measured_by(plan: TopDownPlan) -> str:
-    if plan.measured_by is None:
-        return ""
-    return (
-        fill(
-            f"The measurements were not drawn for this release. They are public, and were drawn by {plan.measured_by}. "
-            "The guarantee below is theirs, as the variances that they state imply it; whether it holds for the data "
-            "that they had cannot be seen here. This release reads what is public, and spends nothing."
-        )
-        + "\n"
-    )
-
-
 def _fitted(ways: Mapping[str, str]) -> str:
     """How the tables were fitted, in a sentence without its end."""
-    by_level = "From the top down, nonnegative integer tables were fitted to these measurements"
     first = [table for table, way in ways.items() if way == LEAST_SQUARES]
     if not first:
-        return by_level
+        return say("fitted")
     others = [table for table in ways if table not in first]
-    return (
-        "From the bottom up, least squares gave the best unbiased values of every place from its own measurements and "
-        "all below it; from the top down, nonnegative integer tables were fitted to these values"
-        + (f", and those of {listed(others)} to the measurements of each level by themselves" if others else "")
-    )
+    return say("fitted_sums") + (say("fitted_apart", tables=listed(others)) if others else "")
 
 
 def _biased(plan: TopDownPlan, biases: Sequence[ExpectedBias]) -> str:
@@ -166,37 +119,14 @@ def _biased(plan: TopDownPlan, biases: Sequence[ExpectedBias]) -> str:
     told = [one.sentence(plural(plan.table(one.table).unit)) for one in biases]
     told = [f"{one.table}: {words}" if len(plan.released) > 1 else words
             for one, words in zip(biases, told, strict=True) if words]  # fmt: skip
-    if not told:
-        return ""
-    return (
-        fill(
-            "How much too large or too small, by a forecast from public facts and this plan's noise, right within a "
-            f"factor of two: {'; '.join(told)}."
-        )
-        + "\n"
-    )
+    return fill(say("biased", biases="; ".join(told))) + "\n" if told else ""
 
 
 def _kept(plan: TopDownPlan) -> str:
-    lines = [fill(f"- {one.margin}", "  ") for one in plan.invariants] or ["  nothing"]
-    said = "Kept exactly, and so not protected at all\n" + "\n".join(lines) + "\n"
+    lines = [fill(f"- {one.margin}", "  ") for one in plan.invariants] or [f"  {say('nothing_kept')}"]
+    said = "\n".join([say("kept"), *lines]) + "\n"
     rules = [*map(constraint_words, plan.constraints), *map(relation_words, plan.relations)]
     if rules:
         bound = "\n".join(fill(f"- {words}", "  ") for words in rules)
-        said += f"\nAlso kept; data that break them are outside the domain, and cannot be released\n{bound}\n"
+        said += f"\n{say('also_kept')}\n{bound}\n"
     return said
-
-
-def _earlier(plan: TopDownPlan) -> str:
-    if not plan.earlier:
-        return ""
-    return (
-        "Agrees with an earlier release\n"
-        + fill(
-            "The rows have exactly the counts of an earlier release, in every place of the finest level that both have "
-            "(that level and its checksum are in certificate.json, under agrees_with). The guarantee below covers what "
-            "this release adds to it. Both together satisfy the composition of their guarantees: the earlier budget is "
-            "added to this one."
-        )
-        + "\n"
-    )

@@ -353,9 +353,9 @@ class TopDown(Mechanism):
         return tabulate_release(release, by, table)
 
     def tabulate_note(self, release: ReleaseFolder, by: Sequence[str], table: str | None = None) -> str:
-        from stirred.topdown.documents import WHICH_VALUES
+        from stirred.topdown.documents import say
 
-        return f"Note: these are counts of released rows. {WHICH_VALUES}"
+        return f"Note: these are counts of released rows. {say('which_values')}"
 
     def place_units(self, release: ReleaseFolder, table: str | None = None) -> dict[str, pa.Array | None]:
         from stirred.topdown.verifying import place_units

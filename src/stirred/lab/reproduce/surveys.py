@@ -25,7 +25,7 @@ from stirred.lab.limits.distances_of_densities import density_distances
 from stirred.lab.reproduce.catalogue import Forms, computation
 from stirred.lab.sampling.enumerated import SampledMechanism, Vanishing, knows_the_sample, vanishing
 from stirred.limits import DatabaseGraph, Density, approximate_distance, multiplicative_distance, privacy_loss
-from stirred.releases.context import PARAMETERS
+from stirred.releases.context import parameters
 from stirred.semantics.pictures.shapes import Line, Picture
 from stirred.spec import (
     Budget,
@@ -561,7 +561,7 @@ def private_imputation_loss(formula: str, model: float, analysis: float) -> str:
 @computation
 def among_the_five_safes(parameter: str) -> str:
     """What a parameter of contextual integrity is among the five safes, as releases print it."""
-    return {one.title: one.meaning for one in PARAMETERS}[parameter]
+    return {one.title: one.meaning for one in parameters()}[parameter]
 
 
 # -- helpers -------------------------------------------------------------------------------------------------

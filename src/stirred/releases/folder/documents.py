@@ -24,9 +24,11 @@ import numpy as np
 from stirred import _bounded_reading as received
 from stirred import errors
 from stirred._bounded_reading import plain
+from stirred._sentences import sentences_of
 from stirred.invariants import Margin
 from stirred.noise import RandomSource
-from stirred.releases.context import HEADING, INTRODUCTION, OUTSIDE, PARAMETERS, SAFES, SILENCE, SOURCE, Context
+from stirred.releases.context import Context, parameters, safes
+from stirred.releases.context import words as context_words
 from stirred.releases.plans import Plan
 from stirred.spec import Finding, Specification
 from stirred.spec.exact import bound, without_infinities
@@ -47,6 +49,7 @@ PROGRAMS = ("stirred", "numpy", "numba", "pyarrow", "polars")
 """Programs whose versions a certificate states, beside Python's."""
 _LISTED_VALUES = 200
 _LISTED_CHARACTERS = 20_000
+say = sentences_of("shared")
 
 
 @dataclass(frozen=True)
@@ -269,35 +272,39 @@ def titled(title: str, specification: Specification) -> str:
 def files_section(tables: Sequence[ReleasedTable], more: Sequence[str] = ()) -> str:
     """The section of a README that lists the files."""
     files = [
-        f"  {table.file}: {table.rows:,} rows, {table.order}" + (f"; {table.style.words}" if table.style.words else "")
+        say("file", file=table.file, rows=table.rows, order=table.order)
+        + (f"; {table.style.words}" if table.style.words else "")
         for table in tables
     ]
-    files += [
-        f"  {table.labels.file(table.name)}: the rows of {table.file} in a {TITLES[table.labels.kind]} file with labels"
-        for table in tables
-        if table.labels is not None
-    ]
-    documents = "  data_dictionary.json, specification.json, certificate.json, manifest.json"
-    return "Files\n" + "\n".join([*files, *(f"  {line}" for line in more), documents]) + "\n"
+    files += [labelled_line(table.labels, table.name, table.file) for table in tables if table.labels is not None]
+    return "\n  ".join([say("files"), *files, *more, say("documents")]) + "\n"
+
+
+def labelled_line(labels: Labels, name: str, file: str) -> str:
+    """The line of a README about the second file of a table, which has its labels."""
+    return say("labelled", file=labels.file(name), of=file, kind=TITLES[labels.kind])
 
 
 def with_report(readme: str) -> str:
     """A README that names the report as the first of the files."""
-    line = f"  {REPORT}: what was released and what the guarantee means, as a page for a browser; start here"
-    before, heading, after = readme.partition("\nFiles\n")
-    return f"{before}{heading}{line}\n{after}" if heading else f"{readme}\nFiles\n{line}\n"
+    line = f"  {say('report', file=REPORT)}\n"
+    before, heading, after = readme.partition(f"\n{say('files')}\n")
+    return f"{before}{heading}{line}{after}" if heading else f"{readme}\n{say('files')}\n{line}"
 
 
 def guarantee_section(specification: Specification) -> str:
     """The five parts of a guarantee, one after another."""
     budget = specification.output_premetric.kind.budget
-    spent = (
-        f"{budget} = {bound(specification.budget.number)} per {specification.input_premetric.unit} of distance. "
-        f"{specification.budget.conversion}."
+    spent = say(
+        "budget",
+        budget=budget,
+        number=bound(specification.budget.number),
+        unit=specification.input_premetric.unit,
+        conversion=specification.budget.conversion,
     )
     parts = [*specification.blocks()[:-1], ("budget", spent)]
     lines = [fill(f"{number} {name}: {words}", "  ") for number, (name, words) in enumerate(parts, 1)]
-    return "The guarantee, in its five parts\n" + "\n".join(lines) + "\n"
+    return "\n".join([say("guarantee"), *lines]) + "\n"
 
 
 def findings_section(specification: Specification) -> str:
@@ -305,31 +312,41 @@ def findings_section(specification: Specification) -> str:
     if not specification.findings:
         return ""
     lines = [fill(f"- {finding.words}") for finding in specification.findings]
-    return "Findings about the guarantee\n" + "\n".join(lines) + "\n"
+    return "\n".join([say("findings"), *lines]) + "\n"
 
 
 def origin_section(plan: Plan) -> str:
     """Who releases the data and under which licence, where the plan says so."""
-    said = [f"Released by {plan.released_by}."] if plan.released_by else []
-    said += [f"Licence of the data: {plan.licence}"] if plan.licence else []
+    said = [say("released_by", who=plan.released_by)] if plan.released_by else []
+    said += [say("licence", licence=plan.licence)] if plan.licence else []
     return "\n".join(said) + "\n" if said else ""
 
 
-def context_section(context: Context | None, heading: str = HEADING) -> str:
+def context_section(context: Context | None, heading: str | None = None) -> str:
     """What a plan answers about the five safes and contextual integrity; empty if it has no such section.
 
     Beside each of the five safes stands whether the guarantee speaks about it.
     """
     if context is None:
         return ""
-    safes = [(safe.name, context.shown(safe.name), safe.verdict) for safe in SAFES]
-    parameters = [(one.title, context.shown(one.name), f"({one.meaning})") for one in PARAMETERS]
-    return (
-        f"{heading}\n{fill(INTRODUCTION, '  ', '')}\n{fill(f'Flow of information: {context.flow_words()}', '  ')}\n\n"
-        f"  The five safes\n{_twofold(safes)}\n\n"
-        "  Contextual integrity, and in brackets what each parameter is among the five safes (Table 8.1)\n"
-        f"{_twofold(parameters)}\n\n{fill(SILENCE, '  ', '')}\n{fill(OUTSIDE, '  ', '')}\n{fill(SOURCE, '  ', '')}\n"
-    )
+    asked = [(safe.name, context.shown(safe.name), safe.verdict) for safe in safes()]
+    others = [(one.title, context.shown(one.name), f"({one.meaning})") for one in parameters()]
+    head = [
+        context_words("heading") if heading is None else heading,
+        fill(context_words("introduction"), "  ", ""),
+        fill(say("flow", flow=context.flow_words()), "  "),
+    ]
+    parts = [
+        "",
+        f"  {say('five_safes')}",
+        _twofold(asked),
+        "",
+        f"  {say('contextual_integrity')}",
+        _twofold(others),
+        "",
+    ]
+    ends = (fill(context_words(name), "  ", "") for name in ("silence", "outside", "source"))
+    return "\n".join([*head, *parts, *ends]) + "\n"
 
 
 def _twofold(rows: Sequence[tuple[str, str, str]]) -> str:

@@ -1,22 +1,21 @@
 """The sentences of explanations: each with its id, its formula and its source, and with places for facts.
 
-The sentences themselves are in ``sentences.toml``. A fact that is a number comes with the text that shows it, rounded
-the safe way, so that each number of a sentence can be traced: the formula says how it was computed. ``guidance`` lists
-the items of the reading guide (G1 to G26 of docs/semantics.md) that a sentence carries.
+The sentences themselves are in ``explanations.toml``. A fact that is a number comes with the text that shows it,
+rounded the safe way, so that each number of a sentence can be traced: the formula says how it was computed.
+``guidance`` lists the items of the reading guide (G1 to G26 of docs/semantics.md) that a sentence carries.
 """
 
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cache
-from importlib.resources import files
 from typing import Any, NamedTuple
 
 from stirred._display import brief
+from stirred._sentences import read_sentences
 
 VERSION = 1
 """Format version of the data file."""
@@ -151,9 +150,9 @@ def _field(fact: Fact) -> Any:
 
 
 @cache
-def templates(package: str = "stirred.semantics.sentences", name: str = "sentences.toml") -> Mapping[str, Template]:
+def templates(name: str = "explanations") -> Mapping[str, Template]:
     """Every sentence of a data file by its id."""
-    fields = tomllib.loads((files(package) / name).read_text(encoding="utf-8"))
+    fields = read_sentences(name)
     assert fields["stirred_sentences"] == VERSION
     read = [Template(**{**one, "guidance": tuple(one.get("guidance", ()))}) for one in fields["sentence"]]
     return {one.id: one for one in read}

@@ -29,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred._compiled import kernel
+from stirred._sentences import sentences_of
 from stirred.errors import listed
 from stirred.swap.checking.agreeing_columns import Agreeing, Rows, search
 from stirred.swap.checking.undoing import LEAST_EXCESS, SURE, Swapped, Undone, gathered
@@ -37,6 +38,7 @@ from stirred.swap.law.moments import moved_by_size, moved_probabilities
 from stirred.swap.plan.fields import SwapPlan
 from stirred.swap.plan.sections import MAIN
 
+_say = sentences_of("swap")
 _CONCENTRATIONS = np.array([1e-4, 1e-3, 1e-2, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 100.0, 1000.0])
 _GATHERED = 1 << 17
 """About how many rows are looked at for one set of columns."""
@@ -88,19 +90,16 @@ class PutBack:
     def words(self, plan: SwapPlan) -> str:
         """What a reader must know, beside the limit of the plan."""
         if not self.columns:
-            return (
-                "Records that could be put back: looking at rows that agree on held columns, as those of a household "
-                "do, none were found in these files. That does not say that nobody can: who knows more than these "
-                "files tell may do more."
-            )
-        where = "" if self.table == MAIN else f" of {self.table}"
+            return _say("none_put_back")
         allowed = any(name.startswith("undone:") for name in plan.allow)
-        limit = f"The plan's limit for what is forecast before the draw is {100 * float(plan.most_recovered):.3g}%"
-        return (
-            f"Records that could be put back: at least {100 * self.share:.3g}% of those that changed, from these files "
-            f"alone. Rows{where} that agree on {listed(self.columns)} mostly share {listed(self.variables)}, as the "
-            "persons of a household do, so that one which differs is seen to have moved, and from where. "
-            f"{limit}{', and it allows more for columns that it names' if allowed else ''}."
+        return _say(
+            "put_back",
+            share=100 * self.share,
+            where="" if self.table == MAIN else _say("put_back_where", table=self.table),
+            columns=listed(self.columns),
+            variables=listed(self.variables),
+            limit=100 * float(plan.most_recovered),
+            allowed=_say("put_back_allowed") if allowed else "",
         )
 
     def to_fields(self) -> dict[str, Any]:
