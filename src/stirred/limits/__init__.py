@@ -34,7 +34,6 @@ if TYPE_CHECKING:
         odds_ratio_distance,
         total_variation_distance,
     )
-    from stirred.limits.figures import FIGURES, Curve, LimitFigure, chapter_figure, figures_at
     from stirred.limits.graphs import (
         DatabaseGraph,
         Membership,
@@ -58,28 +57,23 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "FIGURES",
     "FORMS",
     "LEVELS",
     "PRIORS",
     "Band",
     "Beliefs",
     "ClampedCount",
-    "Curve",
     "DatabaseGraph",
     "Density",
     "Form",
     "Limit",
-    "LimitFigure",
     "LogRatios",
     "Membership",
     "approximate_distance",
-    "chapter_figure",
     "data_bounds",
     "density_bounds",
     "density_ratio_distance",
     "depends_on_component_only",
-    "figures_at",
     "in_intervals",
     "laplace_count_beliefs",
     "laplace_count_bounds",
@@ -108,6 +102,7 @@ __all__ = [
 __getattr__, __dir__ = lazy(
     __name__,
     moved={
+        "stirred.lab.limits.chapter_figures": "FIGURES Curve LimitFigure chapter_figure figures_at",
         "stirred.lab.limits.distances_of_densities": (
             "DensityDistances MixedMeasure density_distances hockey_stick_of_densities mixed_distances"
         ),
