@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stirred import verbs
-from stirred.cli.options import AsJson, Paper, check_new, check_paper, complete_names, fitted, save_pictures, write_new
+from stirred.cli.options import AsJson, Paper, check_new, complete_names, fitted, save_pictures, write_new
 from stirred.cli.printing import complain, note, print_json
 
 if TYPE_CHECKING:
@@ -23,6 +23,14 @@ WHAT = (
     "specification.json, a YAML record of the public registry, or a budget such as 'rho=2.63' or "
     "'epsilon=1,delta=1e-6,unit=household'."
 )
+
+FalseAlarms = Annotated[
+    list[float] | None,
+    typer.Option(
+        help="The false-alarm probability that an attacker's test may have: how often it may report a change "
+        "where there is none. Default: 0.01, 0.05 and 0.1. Repeatable."
+    ),
+]
 
 
 def read_named(text: str) -> Specification:
@@ -47,13 +55,7 @@ def compare(
     specifications: Annotated[
         list[str], typer.Argument(help=f"Two or more guarantees. {WHAT}", autocompletion=complete_names)
     ],
-    false_alarm: Annotated[
-        list[float] | None,
-        typer.Option(
-            help="The false-alarm probability that an attacker's test may have: how often it may report a change "
-            "where there is none. Default: 0.01, 0.05 and 0.1. Repeatable."
-        ),
-    ] = None,
+    false_alarm: FalseAlarms = None,
     prior: Annotated[
         float,
         typer.Option(
@@ -76,8 +78,7 @@ def compare(
     is stricter than another."""
     from stirred.spec.linting.findings import lint
 
-    check_paper(paper, figures)
-    check_new(html, figures)
+    check_new(html, figures=figures, paper=paper)
     read = [read_named(text) for text in specifications]
     found = verbs.compare(*read, false_alarms=false_alarm, prior=prior)
     if html is not None:
@@ -85,9 +86,7 @@ def compare(
 
         write_new(html, page("Guarantees side by side", found._repr_html_()))
     if figures is not None:
-        picture, instead = found.picture(), found.not_drawn()
-        drawn = [] if picture is None else [picture]
-        save_pictures(drawn, figures, paper=paper, not_drawn=[] if instead is None else [instead])
+        save_pictures([found.drawn()], figures, paper=paper)
     if as_json:
         sys.stdout.write(found.to_json())
         return
@@ -147,13 +146,7 @@ def explain(
             "that of the deployment or release."
         ),
     ] = None,
-    false_alarm: Annotated[
-        list[float] | None,
-        typer.Option(
-            help="The false-alarm probability that an attacker's test may have: how often it may report a change "
-            "where there is none. Default: 0.01, 0.05 and 0.1. Repeatable."
-        ),
-    ] = None,
+    false_alarm: FalseAlarms = None,
     delta: Annotated[
         list[float] | None,
         typer.Option(
@@ -194,8 +187,7 @@ def explain(
     from stirred.reports.subjects import as_fields, as_text, of_release
     from stirred.spec.known_deployments.allocations import read_allocation
 
-    check_paper(paper, figures)
-    check_new(html, figures)
+    check_new(html, figures=figures, paper=paper)
     explained = verbs.explain(
         specification,
         allocation=read_allocation(allocation) if allocation is not None else None,
@@ -215,7 +207,7 @@ def explain(
 
         write_report([subject(specification, explanation=explained, context=context)], html)
     if figures is not None:
-        save_pictures(explained.pictures(), figures, paper=paper, not_drawn=explained.not_drawn())
+        save_pictures(explained.drawn, figures, paper=paper)
     if as_json:
         fields = {**explained.to_fields(), "limits": limits.to_fields(), **as_fields(context)}
         print_json(fields)
@@ -235,13 +227,7 @@ def limits(
             "'infinity' is allowed. Default: for one record, and for the whole database."
         ),
     ] = None,
-    false_alarm: Annotated[
-        list[float] | None,
-        typer.Option(
-            help="The false-alarm probability that an attacker's test may have: how often it may report a change "
-            "where there is none. Default: 0.01, 0.05 and 0.1. Repeatable."
-        ),
-    ] = None,
+    false_alarm: FalseAlarms = None,
     prior: Annotated[
         list[float] | None,
         typer.Option(
@@ -263,16 +249,12 @@ def limits(
     from stirred.limits.bounds import LEVELS, PRIORS
     from stirred.reports.limits_section import of_epsilon
 
-    check_paper(paper, figures)
-    check_new(figures)
+    check_new(figures=figures, paper=paper)
     said = of_epsilon(
         epsilon, records, distance=distance, levels=false_alarm or LEVELS, priors=prior or PRIORS, bounded=not unbounded
     )
     if figures is not None:
         from stirred.reports.answer_figures import question_pictures
-        from stirred.semantics.pictures.readable import NotDrawn
 
-        found = question_pictures(said)
-        drawn = [one for one in found if not isinstance(one, NotDrawn)]
-        save_pictures(drawn, figures, paper=paper, not_drawn=[one for one in found if isinstance(one, NotDrawn)])
+        save_pictures(question_pictures(said), figures, paper=paper)
     sys.stdout.write(said.to_json() if as_json else said.text())

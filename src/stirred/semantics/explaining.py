@@ -195,14 +195,15 @@ class Explanation:
 
         Those that would be an empty frame are not among them: :meth:`not_drawn` has a sentence for each.
         """
-        return tuple(one for one in self._drawn if not isinstance(one, NotDrawn))
+        return tuple(one for one in self.drawn if not isinstance(one, NotDrawn))
 
     def not_drawn(self) -> tuple[NotDrawn, ...]:
         """The pictures that would show nothing, each with what is to be said in its place."""
-        return tuple(one for one in self._drawn if isinstance(one, NotDrawn))
+        return tuple(one for one in self.drawn if isinstance(one, NotDrawn))
 
     @cached_property
-    def _drawn(self) -> tuple[Drawn, ...]:
+    def drawn(self) -> tuple[Drawn, ...]:
+        """All pictures in their order, and sentences in place of those that would show nothing."""
         line = guarantee_line(self.specification)
         return tuple(
             one if isinstance(one, NotDrawn) else replace(one, guarantee=line) for one in _pictures(self.setting)

@@ -106,15 +106,11 @@ class SideBySide:
 
     def picture(self) -> Picture | None:
         """The greatest power of a test at each level, a line for each guarantee; None where none can be shown."""
-        found = self._drawn()
+        found = self.drawn()
         return None if isinstance(found, NotDrawn) else found
 
-    def not_drawn(self) -> NotDrawn | None:
-        """Why there is no picture; None where there is one."""
-        found = self._drawn()
-        return found if isinstance(found, NotDrawn) else None
-
-    def _drawn(self) -> Picture | NotDrawn:
+    def drawn(self) -> Picture | NotDrawn:
+        """The picture, or the sentence that says why there is none."""
         curves: dict[str, TradeOff | tuple[PowerCurve, PowerCurve]] = {}
         for name, given in zip(self.names, self.settings, strict=True):
             if given.own is not None:
