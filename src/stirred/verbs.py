@@ -555,7 +555,12 @@ def report(
         raise errors.output_exists(out)
     several = [what] if isinstance(what, str) or not isinstance(what, Sequence) else list(what)
     if not several:
-        raise errors.report_of_nothing()
+        raise errors.PlanError(
+            "report-of-nothing",
+            "A report needs something to report.",
+            "Name a release folder, a plan, a specification, a deployment, or a budget such as 'rho=2.63'. "
+            "docs/reports.md (stirred docs reports) has examples.",
+        )
     return write_report([subject(one, context=context, options=options) for one in several], out)
 
 

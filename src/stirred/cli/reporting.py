@@ -97,14 +97,27 @@ def _check_appendix(what: list[str], out: Path, appendix: Path | None, plan: Pat
     if appendix is None:
         for option, value in (("--plan", plan), ("--ledger", ledger)):
             if value is not None:
-                raise errors.appendix_without_file(option)
+                raise errors.PlanError(
+                    "appendix-without-file",
+                    f"The option {option} is for the confidential appendix, and nothing of it goes into the report.",
+                    f"Name the file of the appendix (--confidential-appendix FILE), or leave {option} out. "
+                    "docs/reports.md (stirred docs reports) has examples.",
+                )
         return
     if len(what) != 1 or not is_file(Path(what[0]) / CERTIFICATE):
-        raise errors.appendix_of_one_release()
+        raise errors.PlanError(
+            "appendix-of-one-release",
+            "A confidential appendix is about one release.",
+            "Name one release folder, and nothing beside it. docs/reports.md (stirred docs reports) has examples.",
+        )
     if plan is None and ledger is None:
         raise errors.appendix_of_nothing()
     if appendix.absolute() == out.absolute():
-        raise errors.appendix_is_the_report(appendix)
+        raise errors.OutputError(
+            "appendix-is-the-report",
+            f"The confidential appendix is another file than the report: both would be {appendix}.",
+            "Name two files.",
+        )
     check_place(appendix)
 
 
