@@ -28,7 +28,6 @@ import vl_convert
 from stirred import errors
 from stirred.reports.charts import chart
 from stirred.reports.figure_style import (
-    COLOURS,
     FONT,
     GREY,
     INCH,
@@ -40,24 +39,6 @@ from stirred.reports.figure_style import (
     caption_of,
 )
 from stirred.semantics.pictures.shapes import AnyPicture, Panels
-
-__all__ = [
-    "COLOURS",
-    "FORMATS",
-    "NOT_STATED",
-    "WIDTH",
-    "WIDTHS",
-    "as_svg",
-    "bare",
-    "caption",
-    "configured",
-    "draw",
-    "for_paper",
-    "in_inches",
-    "save",
-    "save_for_paper",
-    "write_together",
-]
 
 FORMATS = ("png", "svg", "html", "json")
 WIDTH = SCREEN.width
