@@ -190,7 +190,7 @@ def tests(given: Setting) -> Iterator[Statement]:
         if given.known and given.protects:
             yield say("tests.none")
         return
-    levels = _levels(given)
+    levels = formatting.all_typed(given.levels)
     powers = formatting.powers(given.curve.power(given.levels), given.levels)
     if max(given.missed) == 0:
         yield say("tests.certain", levels=levels)
@@ -478,7 +478,7 @@ def _named(pair: SwapPair, level: float, alarms: Number) -> Statement:
 
 def _hidden(pair: SwapPair) -> Numbers:
     """Among how many records that share their held values the two are hidden."""
-    return Numbers(tuple(map(float, pair.held)), listed_plainly(f"{many:,}" for many in pair.held))
+    return formatting.listed_numbers(pair.held, map("{:,}".format, pair.held))
 
 
 def _halving(own: SwapExposure, level: float, power: float, unit: str) -> Iterator[Statement]:
@@ -559,7 +559,7 @@ def _exactly(given: Setting, one: Concerned, concern: str) -> Statement:
     return say(
         "concerns.exact",
         concern=concern,
-        levels=_levels(given),
+        levels=formatting.all_typed(given.levels),
         powers=formatting.powers(bound.upper for bound in powers),
         gap=formatting.small(max(bound.upper - bound.lower for bound in powers)),
     )
@@ -580,7 +580,3 @@ def _outside(given: Setting) -> str:
     if given.replaced is None:
         return "Here that world would break what is held fixed, or the rest already determines the record."
     return "Here no rule is known at the distance of a replaced record."
-
-
-def _levels(given: Setting) -> Numbers:
-    return Numbers(given.levels, listed_plainly(f"{level:.12g}" for level in given.levels))
