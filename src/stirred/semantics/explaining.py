@@ -156,10 +156,10 @@ class Explanation:
         return [
             {
                 "concern": str(one.exposure.concern),
-                "change": one.change.words,
-                "distance": float(one.change.distance),
-                "rho": float(one.rho),
-                "rho_exact": written(one.rho),
+                "change": one.worst.change.words,
+                "distance": float(one.worst.change.distance),
+                "rho": float(one.worst.rho),
+                "rho_exact": written(one.worst.rho),
                 "rho_any_noise": float(one.worst.any_rho),
                 "rho_of_queries": float(one.exposure.rho),
                 "levels": list(self.setting.levels),
@@ -385,10 +385,10 @@ def concern_picture(given: Setting) -> Bars:
     rows, together = [], []
     for one in given.concerned:
         row = concern_row(one.exposure)
-        if one.joint:
+        if one.worst.joint:
             name = f"{row.name} ({one.worst.records}\u00a0{units})"
-            together.append(f"{row.name}: {one.change.words}.")
-            row = ConcernRow(name, one.rho, one.worst.any_rho, row.about)
+            together.append(f"{row.name}: {one.worst.change.words}.")
+            row = ConcernRow(name, one.worst.rho, one.worst.any_rho, row.about)
         rows.append(row)
     said = f"Where one record cannot change alone, several do. {' '.join(together)}" if together else ""
     if hidden := _names(given.unprotected):

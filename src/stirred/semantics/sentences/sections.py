@@ -354,17 +354,17 @@ def concerns(given: Setting) -> Iterator[Statement]:
         yield say("concerns.fixed", concern=_title(one), invariants=_broken(given, one))
     for one in given.concerned:
         title = _title(one)
-        if one.joint and (broken := _broken(given, one)):
+        if one.worst.joint and (broken := _broken(given, one)):
             yield say(
                 "concerns.barred",
                 concern=title,
                 unit=given.specification.input_premetric.unit,
                 invariants=broken,
-                distance=formatting.plain(one.change.distance),
-                change=one.change.words,
+                distance=formatting.plain(one.worst.change.distance),
+                change=one.worst.change.words,
                 assumed=_assumed(one),
                 units=plural(given.specification.input_premetric.unit),
-                rho=formatting.up(one.rho, 4),
+                rho=formatting.up(one.worst.rho, 4),
                 any=formatting.up(one.worst.any_rho, 4),
             )
         if not one.asked:
@@ -373,12 +373,12 @@ def concerns(given: Setting) -> Iterator[Statement]:
         yield say(
             "concerns.one",
             concern=title,
-            change=one.change.words,
+            change=one.worst.change.words,
             assumed=_assumed(one),
             queries=one.exposure.queries() or "none",
             rho=formatting.up(one.exposure.rho, 4),
             total=formatting.up(total, 4),
-            bound=formatting.up(one.rho, 4),
+            bound=formatting.up(one.worst.rho, 4),
             any=formatting.up(one.worst.any_rho, 4),
             level=formatting.typed(level),
             power=formatting.power(power),
@@ -550,7 +550,7 @@ def _broken(given: Setting, one: Concerned) -> str:
 
 
 def _assumed(one: Concerned) -> str:
-    return " (if there are such datasets)" if one.change.status == "assumed" else ""
+    return " (if there are such datasets)" if one.worst.change.status == "assumed" else ""
 
 
 def _exactly(given: Setting, one: Concerned, concern: str) -> Statement:
