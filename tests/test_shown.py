@@ -14,6 +14,7 @@ from stirred.lab.definitions.beliefs import Beliefs
 from stirred.lab.definitions.composition_filters import ZcdpFilter
 from stirred.lab.definitions.conversion_table import CONVERSIONS
 from stirred.lab.definitions.two_laws import best_test
+from stirred.lab.limits.chapter_figures import FIGURES, chapter_figure
 from stirred.lab.limits.distances_of_densities import density_distances
 from stirred.releases.ledger.ledger import Ledger
 from stirred.spec import flavors
@@ -77,7 +78,7 @@ def open_objects():
         loss.PowerCurve(tuple((k / 300, (k / 300) ** 0.5) for k in range(301))), ZcdpFilter(1),
         loss.EpsilonProfile(((1e-10, 18.2), (1e-6, 13.1))), CONVERSIONS[0],
         limits.standard_limits(1, 1000), limits.power_bounds(np.linspace(0, 1, 1000), 1.0),
-        limits.chapter_figure(next(iter(limits.FIGURES))), limits.Density.normal(0, 1),
+        chapter_figure(FIGURES[0]), limits.Density.normal(0, 1),
         density_distances(limits.Density.normal(0, 1), limits.Density.normal(1, 1)),
         limits.log_ratio_range([0.5, 0.5], [0.2, 0.8]),
         estimates(),

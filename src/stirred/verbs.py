@@ -338,39 +338,33 @@ def tabulate(
     >>> stirred.tabulate(folder, ["county"]).to_pydict()
     {'county': ['a', 'b'], 'count': [10, 10]}
     """
-    mechanism, opened = open_release(path, most_rows)
-    names = [by] if isinstance(by, str) else list(by)
     if place_file is not None:
-        return tabulate_places(path, names, table, place_file, place_column, most_rows=most_rows)[0]
+        return tabulated(path, by, table, most_rows=most_rows, place_file=place_file, place_column=place_column)[0]
+    mechanism, opened = open_release(path, most_rows)
     with as_received(path):
-        return mechanism.tabulate(opened, names, table)
+        return mechanism.tabulate(opened, [by] if isinstance(by, str) else list(by), table)
 
 
-def tabulate_places(
-    path: str | Path, by: Sequence[str], table: str | None, place_file: Any, place_column: str | None = None, *,
-    most_rows: int | None = None,
+def tabulated(
+    path: str | Path, by: Sequence[str], table: str | None, *, most_rows: int | None = None,
+    place_file: Any = None, place_column: str | None = None,
 ) -> tuple[pa.Table, tuple[str, ...]]:  # fmt: skip
-    """As :func:`tabulate` with places, and what a reader must know of them: units in no place, or in several."""
+    """As :func:`tabulate`, and what a reader must know of the table: how far it can be read as it is, and with places
+    the units that are in none, or in several."""
     from stirred.tables.places import places_of, put_together
 
     mechanism, opened = open_release(path, most_rows)
+    names = columns = [by] if isinstance(by, str) else list(by)
+    file = None
+    if place_file is not None:
+        with as_received(path):
+            units = mechanism.place_units(opened, table)
+        file = places_of(place_file, units, place_column, taken=[*names, *units])
+        columns = [file.unit, *(name for name in names if name != file.unit)]
     with as_received(path):
-        units = mechanism.place_units(opened, table)
-    file = places_of(place_file, units, place_column, taken=[*by, *units])
-    with as_received(path):
-        columns = [file.unit, *(name for name in by if name != file.unit)]
         found, said = mechanism.tabulate(opened, columns, table), mechanism.tabulate_note(opened, columns, table)
-    made, remarks = put_together(found, file, by)
-    return made, remarks if said is None else (*remarks, said)
-
-
-def tabulate_note(
-    path: str | Path, by: Sequence[str], table: str | None = None, *, most_rows: int | None = None
-) -> str | None:
-    """What a reader must know before a table of released rows; None where it can be read as it is."""
-    mechanism, opened = open_release(path, most_rows)
-    with as_received(path):
-        return mechanism.tabulate_note(opened, [by] if isinstance(by, str) else list(by), table)
+    found, remarks = (found, ()) if file is None else put_together(found, file, names)
+    return found, remarks if said is None else (*remarks, said)
 
 
 def estimate(
@@ -555,7 +549,12 @@ def report(
         raise errors.output_exists(out)
     several = [what] if isinstance(what, str) or not isinstance(what, Sequence) else list(what)
     if not several:
-        raise errors.report_of_nothing()
+        raise errors.PlanError(
+            "report-of-nothing",
+            "A report needs something to report.",
+            "Name a release folder, a plan, a specification, a deployment, or a budget such as 'rho=2.63'. "
+            "docs/reports.md (stirred docs reports) has examples.",
+        )
     return write_report([subject(one, context=context, options=options) for one in several], out)
 
 

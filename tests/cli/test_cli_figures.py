@@ -15,6 +15,7 @@ import typer
 import stirred
 from stirred.cli import app, deployments, estimating, guarantees, options, planning
 from stirred.semantics.pictures import shapes
+from stirred.semantics.pictures.readable import NotDrawn
 
 SOURCE = Path(stirred.__file__).parent
 CLASSES = {
@@ -51,8 +52,8 @@ def drawn(monkeypatch) -> list[shapes.AnyPicture]:
     """The pictures that a command would save."""
     found: list[shapes.AnyPicture] = []
 
-    def keep(given, folder, *, paper=False, not_drawn=()):
-        found.extend(given)
+    def keep(given, folder, *, paper=False):
+        found.extend(one for one in given if not isinstance(one, NotDrawn))
 
     for module in (options, planning, estimating, guarantees, deployments):
         monkeypatch.setattr(module, "save_pictures", keep, raising=False)

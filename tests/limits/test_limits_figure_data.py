@@ -9,9 +9,9 @@ import pytest
 from scipy import stats
 
 from stirred.errors import LossError
+from stirred.lab.limits.chapter_figures import FIGURES, chapter_figure, figures_at, laplace_count_figure
 from stirred.lab.reproduce.verdicts import printed_number
-from stirred.limits import FIGURES, ClampedCount, chapter_figure
-from stirred.limits.figures import figures_at, laplace_count_figure, left_out
+from stirred.limits import ClampedCount
 
 
 def at(curve, x):
@@ -25,13 +25,13 @@ def test_every_figure_has_its_panels_names_and_captions():
     for number in FIGURES:
         for panel in chapter_figure(number):
             assert f"Figure {number} of Bailie (2025)" in panel.caption
-            for curve in panel.curves:
+            for curve in panel.lines:
                 assert list(curve.x) == sorted(curve.x) and np.isfinite(curve.y).all()
 
 
 def test_figure_5_1_has_the_densities_of_g1():
     (panel,) = chapter_figure("5.1")
-    first, second, factor = panel.curves
+    first, second, factor = panel.lines
     assert (at(first, 0), at(second, 0)) == (pytest.approx(1), pytest.approx(math.exp(-2)))
     assert round(at(second, -0.5), 2) == printed_number("thesis/figure-5.1/annotation") == 0.05
     assert (at(first, -0.5), at(second, -0.5)) == (pytest.approx(0.367879, abs=5e-7), pytest.approx(0.049787, abs=5e-7))
@@ -50,7 +50,7 @@ def test_figure_5_1_has_the_densities_of_g1():
 )
 def test_figure_5_2_has_the_bands_of_g2(panel, epsilon, golden):
     figure = chapter_figure("5.2")[panel]
-    upper, lower, most, least = figure.curves
+    upper, lower, most, least = figure.lines
     for t, (low, high) in golden.items():
         assert (at(lower, t), at(upper, t)) == (pytest.approx(low, abs=1e-6), pytest.approx(high, abs=1e-6))
     t = np.array(upper.x)
@@ -64,7 +64,7 @@ def test_figure_5_2_has_the_bands_of_g2(panel, epsilon, golden):
 
 def test_figure_5_3_has_the_bands_of_g3():
     (panel,) = chapter_figure("5.3")
-    upper, lower = panel.curves
+    upper, lower = panel.lines
     flip = 1 / (1 + math.e)
     assert upper.x == tuple(range(1, 11))
     assert lower.y == pytest.approx([flip**n for n in range(1, 11)])
@@ -76,15 +76,16 @@ def test_figure_5_3_has_the_bands_of_g3():
 
 def test_figure_5_4_has_the_densities_of_g5():
     (panel,) = chapter_figure("5.4")
-    prior, upper, lower = (
-        panel.curve(name) for name in ("prior", *("at most, from epsilon alone", "at least, from epsilon alone"))
-    )
+    prior, upper, lower = panel.lines[-3:]
+    assert [one.name for one in (prior, upper, lower)] == [
+        "prior", "at most, from epsilon alone", "at least, from epsilon alone",
+    ]  # fmt: skip
     golden = {0.5: 0.075816, 1: 0.183940, 2: 0.270671, 3: 0.224042, 5: 0.084224, 8: 0.010735}
     for theta, density in golden.items():
         assert at(prior, theta) == pytest.approx(density, abs=5e-7)
         assert at(upper, theta) == pytest.approx(density * math.e, abs=2e-6)
         assert at(lower, theta) == pytest.approx(density / math.e, abs=5e-7)
-    posteriors = [curve for curve in panel.curves if curve.name == "posterior, at ten outputs"]
+    posteriors = [curve for curve in panel.lines if curve.name == "posterior, at ten outputs"]
     assert len(posteriors) == 10
     theta = np.array(prior.x)
     for curve in posteriors:
@@ -104,22 +105,19 @@ def test_figures_at_an_epsilon_of_ones_own():
         "limits-laplace", "limits-count", "limits-response", "limits-posterior",
     ]  # fmt: skip
     published, own = chapter_figure("5.2")[0], figures_at(0.1, 10)[1]
-    assert own.curves == published.curves
+    assert own.lines == published.lines
     assert figures_at(1, 10)[1].y_log
     assert [one.name for one in figures_at(7, 1)] == ["limits-laplace", "limits-count", "limits-response"]
     assert [one.name for one in figures_at(1, 10**6)] == ["limits-laplace", "limits-response", "limits-posterior"]
     for one in (*figures_at(0.001, 1), *figures_at(5, 40)):
-        assert all(np.isfinite(curve.y).all() for curve in one.curves)
-        assert not one.y_log or min(min(curve.y) for curve in one.curves) > 0
+        assert all(np.isfinite(curve.y).all() for curve in one.lines)
+        assert not one.y_log or min(min(curve.y) for curve in one.lines) > 0
 
 
-def test_what_is_left_out_is_said():
-    for epsilon, records in ((1, 10), (6, 2), (1, 300), (7, 1), (0.1, 51)):
-        drawn, words = {one.name for one in figures_at(epsilon, records)}, " ".join(left_out(epsilon, records))
-        for name in ("limits-laplace", "limits-count", "limits-response", "limits-posterior"):
-            assert (f"{name} is not drawn" in words) == (name not in drawn)
-        (shown,) = [one for one in figures_at(epsilon, records) if one.name == "limits-response"]
-        assert ("is drawn for 1 to" in words) == (len(shown.curves[0].x) != records)
+def test_respondents_are_as_many_as_a_line_can_show():
+    for records, drawn in ((1, 2), (2, 2), (50, 50), (51, 50)):
+        (shown,) = [one for one in figures_at(0.1, records) if one.name == "limits-response"]
+        assert len(shown.lines[0].x) == drawn
 
 
 @pytest.mark.parametrize(
@@ -129,7 +127,6 @@ def test_what_is_left_out_is_said():
         ("above 0 to be drawn", lambda: figures_at(0, 10)),
         ("finite", lambda: figures_at(math.inf, 10)),
         ("at most 200", lambda: laplace_count_figure(10.0, 1000)),
-        ("There is no curve 'x'", lambda: chapter_figure("5.3")[0].curve("x")),
     ],
 )
 def test_figures_that_cannot_be_are_refused(words, refused):

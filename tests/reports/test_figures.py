@@ -14,7 +14,8 @@ import pytest
 from stirred.errors import LossError, OutputError
 from stirred.loss import GaussianCurve, pure_power
 from stirred.reports import figures
-from stirred.reports.figures import COLOURS, FORMATS, draw, save
+from stirred.reports.figure_style import COLOURS
+from stirred.reports.figures import FORMATS, draw, save
 from stirred.semantics.pictures.curves import (
     belief_picture,
     epsilon_delta_picture,

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from fractions import Fraction
+from html import unescape
 
 import numpy as np
 import pytest
@@ -16,7 +17,9 @@ from stirred.errors import StirredError
 from stirred.lab.limits.pufferfish import Pufferfish
 from stirred.limits import limit_at, posterior_bounds, power_bounds
 from stirred.loss import GaussianCurve
-from stirred.reports.limits_section import TEMPLATES, Asked, about, of_epsilon, of_explanation
+from stirred.reports.limits_section import TEMPLATES, about, of_epsilon, of_explanation
+from stirred.reports.page import report_text
+from stirred.reports.subjects import subject
 from stirred.semantics import explain
 from stirred.semantics.sentences.formatting import shown_down, shown_up
 from stirred.spec import Invariant, OutputPremetric, Specification, flavors
@@ -49,7 +52,7 @@ def test_every_sentence_has_a_source_and_one_with_numbers_a_formula():
 @given(st.floats(1e-9, 60), st.integers(1, 6))
 def test_shown_numbers_never_understate(epsilon, distance):
     limit = limit_at("q", epsilon, distance, priors=[1e-9, 0.01, 0.5])
-    for one in about(limit, Asked(epsilon)):
+    for one in about(limit, epsilon):
         for name, fact in one.facts.items():
             if isinstance(fact, str) or name in ("levels", "priors"):
                 continue
@@ -317,8 +320,9 @@ def test_neighbours_alone_are_asked_at_their_distance_only():
     assert questions(section(flavors.metric("metres").at(1))) == {"two datasets 1 apart, if there are any": 1}
 
 
-def test_html_holds_the_sentences_and_the_table():
-    html = section(flavors.pure().at(1)).html()
-    assert html.startswith("<h3>What can at most be learnt</h3>") and "<table>" in html
-    assert "tests whose probability of a false alarm" in html
-    assert "<table>" not in section(flavors.zcdp().at(1)).html()
+def test_a_page_holds_the_sentences_and_the_table():
+    pure, other = (report_text([subject(one)], drawing=False) for one in (flavors.pure().at(1), flavors.zcdp().at(1)))
+    caption = "Powers are at most these, and beliefs stay in these ranges"
+    assert all(">What can at most be learnt</h" in page for page in (pure, other))
+    assert "tests whose probability of a false alarm" in unescape(re.sub("<[^<>]*>", "", pure)) and caption in pure
+    assert caption not in other

@@ -93,8 +93,8 @@ def test_allocations_and_attributes_of_another_unit_are_refused():
 def test_chosen_queries_are_held_against_the_invariants():
     explained = explain(load("topdown-2020-pl"), concerns=["only total at state", "only cenrace at county"])
     state, county = [one for one in explained.setting.concerned if one.asked]
-    assert state.joint and not county.joint
-    assert state.rho == 0  # the totals of states are held fixed
+    assert state.worst.joint and not county.worst.joint
+    assert state.worst.rho == 0  # the totals of states are held fixed
     first, second = [one.words for one in explained.statements if one.id == "concerns.one"]
     assert "two persons of different states" in first and "if there are such datasets" in second
 

@@ -169,6 +169,6 @@ def test_delta_is_drawn_as_far_as_it_falls():
 
 def test_a_comparison_of_what_has_no_limit_says_so():
     found = side_by_side(load("epsilon=inf"), load("epsilon=inf,unit=household"))
-    assert found.picture() is None and found.not_drawn().words.startswith("No picture")
+    assert found.picture() is None and found.drawn().words.startswith("No picture")
     some = side_by_side(load("epsilon=1"), load("epsilon=inf"))
-    assert some.not_drawn() is None and len(some.picture().lines) == 1
+    assert some.drawn() == some.picture() and len(some.picture().lines) == 1

@@ -17,7 +17,7 @@ from stirred.survey.plan.fields import SurveyPlan
 from stirred.topdown.drawing import release
 from stirred.topdown.estimating.questions import MeasuredRelease, covariance_of
 from stirred.topdown.estimating.ratios import ask
-from stirred.verbs import tabulate_places
+from stirred.verbs import tabulated
 
 
 def test_the_verb_answers_for_a_file_of_places(tmp_path):
@@ -179,7 +179,7 @@ def test_tables_by_places_count_the_released_rows(made, tmp_path):
         for adult in ("no", "yes"):
             expected = rows.filter(pl.col("town").is_in(towns) & (pl.col("adult") == adult)).height
             assert found.filter((pl.col("district") == name) & (pl.col("adult") == adult))["count"].item() == expected
-    totals, remarks = tabulate_places(made, [], None, places, "district")
+    totals, remarks = tabulated(made, [], None, place_file=places, place_column="district")
     assert totals.to_pydict()["district"] == ["x", "y", "z"] and totals["count"][2].as_py() == 0
     outside = rows.filter(pl.col("town") == "b2").height
     assert f"A count of {outside} is in no place" in remarks[0] and "1 units of 'town' lie in more" in remarks[1]
@@ -196,7 +196,7 @@ def test_tables_by_places_of_a_swapped_file_and_of_a_survey(tmp_path):
     swap = stirred.SwapPlan(match=["size"], swap=["county"], hold=["tenure"], rate=0.1)
     stirred.release(swap, rows, out=tmp_path / "swapped")
     regions = {"county": ["a", "c", "b"], "region": ["west", "west", None]}
-    made, remarks = tabulate_places(tmp_path / "swapped", ["size"], None, regions)
+    made, remarks = tabulated(tmp_path / "swapped", ["size"], None, place_file=regions)
     assert made.to_pydict() == {"region": ["west", "west"], "size": [1, 2], "count": [5, 5]}
     assert "A count of 10 is in no place" in remarks[0] and "1 units of 'county' that the file names" in remarks[1]
     with refused("option-not-for"):

@@ -25,7 +25,6 @@ from stirred.cli import (
     guarantees,
     ledger,
     planning,
-    reporting,
     verifying,
 )
 from stirred.cli.about import bill_of_materials, bill_text
@@ -77,7 +76,7 @@ def build(words: Sequence[str] | None = None) -> typer.Typer:
     app.command("estimate")(with_options(estimating.estimate, "estimate"))
     app.command("compare")(guarantees.compare)
     app.command("explain")(guarantees.explain)
-    app.command("report")(with_options(reporting.report, "report"))
+    app.command("report")(with_options(guarantees.report, "report"))
     app.command("limits")(guarantees.limits)
     app.command("responses")(estimating.responses)
     app.command("lint")(guarantees.lint)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from stirred.cli.guarantees import read_named, say_what_is_taken
-from stirred.cli.options import AsJson, Paper, check_new, check_paper, deployment_names, fitted, save_pictures
+from stirred.cli.options import AsJson, Paper, check_new, deployment_names, fitted, save_pictures
 from stirred.cli.printing import print_json
 
 if TYPE_CHECKING:
@@ -46,8 +46,7 @@ def deployments(
 ) -> None:
     """List known uses of differential privacy, or show one: what its sources state, how that was checked, and what they
     do not state."""
-    check_paper(paper, figures)
-    check_new(figures)
+    check_new(figures=figures, paper=paper)
     if name is None:
         _print_all(as_json)
     else:

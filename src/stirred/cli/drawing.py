@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -19,6 +19,7 @@ from stirred.cli.options import AsJson, Given, chosen, mechanism_names
 from stirred.cli.printing import complain, note, print_json
 
 if TYPE_CHECKING:
+    from stirred.releases.ledger.ledger import Ledger
     from stirred.releases.mechanism import Release
     from stirred.spec import Specification
 
@@ -104,30 +105,29 @@ def release(
     opened = None if ledger is None else Ledger.open(ledger, who=who, why=why)
     place = work or default_work(out)
     if mechanism.keeps_draws and mechanism.is_work(place):
-        _tell(f"Continuing from the draw in {place}: nothing is spent again.", as_json)
+        (note if as_json else print)(f"Continuing from the draw in {place}: nothing is spent again.")
     mechanism.warm_up()
     with _running() as progress:
         made = verbs.release(
             read, out=out, confidential=confidential, ledger=opened, as_checked=as_checked, report=report,
             progress=progress, **options,
         )  # fmt: skip
-    if as_json:
-        kept = {"confidential": confidential, "work": work, "ledger": None if opened is None else opened.path}
-        _print_as_json(made, out, None if opened is None else opened.seal, **kept)
-        return
-    _print_made(made, out)
+    _print(made, out, as_json, _kept(confidential, work, opened), confidential, work, opened)
+
+
+def _kept(confidential: Path | None, work: Path | None, ledger: Ledger | None) -> Iterator[str]:
+    """Where else something of a release stands."""
     if confidential is not None:
-        print(
+        yield (
             f"The comparison with the true values is in {confidential}. It is confidential. Drawing again and choosing "
             "the best draw voids the guarantee."
         )
     if work is not None:
-        print(f"The draw is kept in {work}: another release from it, with other tables to publish, spends nothing.")
-    if opened is None:
-        print("Not recorded in a ledger; pass --ledger FILE (start one with: stirred ledger init FILE --dataset NAME).")
+        yield f"The draw is kept in {work}: another release from it, with other tables to publish, spends nothing."
+    if ledger is None:
+        yield "Not recorded in a ledger; pass --ledger FILE (start one with: stirred ledger init FILE --dataset NAME)."
     else:
-        print(counted(opened))
-    print(f"Next: stirred verify {out}")
+        yield counted(ledger)
 
 
 def _from_measurements(measurements: Path, out: Path, given: Given, report: bool, as_json: bool) -> None:
@@ -139,16 +139,12 @@ def _from_measurements(measurements: Path, out: Path, given: Given, report: bool
     work = options.pop("work", None)
     _name_leftovers([out, work])
     if mechanism.is_work(work or default_work(out)):
-        _tell(f"Continuing from the measurements in {work or default_work(out)}.", as_json)
+        (note if as_json else print)(f"Continuing from the measurements in {work or default_work(out)}.")
     mechanism.warm_up()
     with _running() as progress:
         made = verbs.release_measurements(measurements, out=out, work=work, progress=progress, report=report, **options)
-    if as_json:
-        _print_as_json(made, out, None, confidential=None, work=work, ledger=None)
-        return
-    _print_made(made, out)
-    print("Nothing was spent: the measurements are public, and the guarantee is that of those who drew them.")
-    print(f"Next: stirred verify {out}")
+    said = "Nothing was spent: the measurements are public, and the guarantee is that of those who drew them."
+    _print(made, out, as_json, [said], work=work)
 
 
 @contextmanager
@@ -164,35 +160,38 @@ def _running() -> Iterator[OnTerminal]:
         raise
 
 
-def _tell(words: str, as_json: bool) -> None:
-    """Print a line; to standard error where standard output is JSON."""
+def _print(
+    made: Release,
+    out: Path,
+    as_json: bool,
+    said: Iterable[str],
+    confidential: Path | None = None,
+    work: Path | None = None,
+    ledger: Ledger | None = None,
+) -> None:
+    """Print what was released; ``said`` is left out of JSON."""
     if as_json:
-        note(words)
-    else:
-        print(words)
-
-
-def _print_made(made: Release, out: Path) -> None:
+        kept = {"confidential": confidential, "work": work, "ledger": None if ledger is None else ledger.path}
+        print_json(
+            {
+                "stirred_release": 1,
+                "folder": str(out),
+                "mechanism": made.draw.plan.mechanism,
+                "plan_sha256": made.draw.plan.hash(),
+                "summary": list(made.summary),
+                "specification": json.loads(made.specification.to_json()),
+                **{name: None if path is None else str(path) for name, path in kept.items()},
+                "last_seal": None if ledger is None else ledger.seal,
+            }
+        )
+        return
     first, *others = made.summary
     print(f"Released to {out}: {first}")
     for line in others:
         print(f"  {line}")
     _print_findings(made.specification, out)
-
-
-def _print_as_json(made: Release, out: Path, seal: str | None, **kept: object) -> None:
-    print_json(
-        {
-            "stirred_release": 1,
-            "folder": str(out),
-            "mechanism": made.draw.plan.mechanism,
-            "plan_sha256": made.draw.plan.hash(),
-            "summary": list(made.summary),
-            "specification": json.loads(made.specification.to_json()),
-            **{name: None if path is None else str(path) for name, path in kept.items()},
-            "last_seal": seal,
-        }
-    )
+    for line in (*said, f"Next: stirred verify {out}"):
+        print(line)
 
 
 def _name_leftovers(targets: list[Path | None]) -> None:

@@ -16,7 +16,6 @@ from stirred.cli.options import (
     Paper,
     RowsAsJson,
     check_new,
-    check_paper,
     chosen,
     names,
     save_pictures,
@@ -81,8 +80,7 @@ def estimate(
     Reads only the release, and spends no budget. Estimates may be negative: raising them to 0 would bias them.
     """
 
-    check_paper(paper, figures)
-    check_new(out, figures)
+    check_new(out, figures=figures, paper=paper)
     if (join is not None and out is None) or (key is not None and join is None):
         raise errors.estimate_question("A map with estimates", "is asked for with --join and --out; --key needs both")
     mechanism = mechanisms.mechanism_of_release(release)

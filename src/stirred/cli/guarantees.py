@@ -1,4 +1,7 @@
-"""The commands about guarantees: ``stirred compare``, ``lint``, ``explain`` and ``limits``; no data are read."""
+"""The commands about guarantees: ``stirred compare``, ``lint``, ``explain``, ``limits`` and ``report``.
+
+No data are read, but by ``report`` for a confidential appendix.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,23 @@ import sys
 import textwrap
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from stirred import verbs
-from stirred.cli.options import AsJson, Paper, check_new, check_paper, complete_names, fitted, save_pictures, write_new
+from stirred import errors, mechanisms, verbs
+from stirred._progress import OnTerminal
+from stirred.cli.options import (
+    AsJson,
+    Given,
+    Paper,
+    check_new,
+    chosen,
+    complete_names,
+    fitted,
+    save_pictures,
+    write_new,
+)
 from stirred.cli.printing import complain, note, print_json
 
 if TYPE_CHECKING:
@@ -23,6 +37,14 @@ WHAT = (
     "specification.json, a YAML record of the public registry, or a budget such as 'rho=2.63' or "
     "'epsilon=1,delta=1e-6,unit=household'."
 )
+
+FalseAlarms = Annotated[
+    list[float] | None,
+    typer.Option(
+        help="The false-alarm probability that an attacker's test may have: how often it may report a change "
+        "where there is none. Default: 0.01, 0.05 and 0.1. Repeatable."
+    ),
+]
 
 
 def read_named(text: str) -> Specification:
@@ -47,13 +69,7 @@ def compare(
     specifications: Annotated[
         list[str], typer.Argument(help=f"Two or more guarantees. {WHAT}", autocompletion=complete_names)
     ],
-    false_alarm: Annotated[
-        list[float] | None,
-        typer.Option(
-            help="The false-alarm probability that an attacker's test may have: how often it may report a change "
-            "where there is none. Default: 0.01, 0.05 and 0.1. Repeatable."
-        ),
-    ] = None,
+    false_alarm: FalseAlarms = None,
     prior: Annotated[
         float,
         typer.Option(
@@ -76,8 +92,7 @@ def compare(
     is stricter than another."""
     from stirred.spec.linting.findings import lint
 
-    check_paper(paper, figures)
-    check_new(html, figures)
+    check_new(html, figures=figures, paper=paper)
     read = [read_named(text) for text in specifications]
     found = verbs.compare(*read, false_alarms=false_alarm, prior=prior)
     if html is not None:
@@ -85,9 +100,7 @@ def compare(
 
         write_new(html, page("Guarantees side by side", found._repr_html_()))
     if figures is not None:
-        picture, instead = found.picture(), found.not_drawn()
-        drawn = [] if picture is None else [picture]
-        save_pictures(drawn, figures, paper=paper, not_drawn=[] if instead is None else [instead])
+        save_pictures([found.drawn()], figures, paper=paper)
     if as_json:
         sys.stdout.write(found.to_json())
         return
@@ -147,13 +160,7 @@ def explain(
             "that of the deployment or release."
         ),
     ] = None,
-    false_alarm: Annotated[
-        list[float] | None,
-        typer.Option(
-            help="The false-alarm probability that an attacker's test may have: how often it may report a change "
-            "where there is none. Default: 0.01, 0.05 and 0.1. Repeatable."
-        ),
-    ] = None,
+    false_alarm: FalseAlarms = None,
     delta: Annotated[
         list[float] | None,
         typer.Option(
@@ -194,8 +201,7 @@ def explain(
     from stirred.reports.subjects import as_fields, as_text, of_release
     from stirred.spec.known_deployments.allocations import read_allocation
 
-    check_paper(paper, figures)
-    check_new(html, figures)
+    check_new(html, figures=figures, paper=paper)
     explained = verbs.explain(
         specification,
         allocation=read_allocation(allocation) if allocation is not None else None,
@@ -215,7 +221,7 @@ def explain(
 
         write_report([subject(specification, explanation=explained, context=context)], html)
     if figures is not None:
-        save_pictures(explained.pictures(), figures, paper=paper, not_drawn=explained.not_drawn())
+        save_pictures(explained.drawn, figures, paper=paper)
     if as_json:
         fields = {**explained.to_fields(), "limits": limits.to_fields(), **as_fields(context)}
         print_json(fields)
@@ -235,13 +241,7 @@ def limits(
             "'infinity' is allowed. Default: for one record, and for the whole database."
         ),
     ] = None,
-    false_alarm: Annotated[
-        list[float] | None,
-        typer.Option(
-            help="The false-alarm probability that an attacker's test may have: how often it may report a change "
-            "where there is none. Default: 0.01, 0.05 and 0.1. Repeatable."
-        ),
-    ] = None,
+    false_alarm: FalseAlarms = None,
     prior: Annotated[
         list[float] | None,
         typer.Option(
@@ -263,16 +263,130 @@ def limits(
     from stirred.limits.bounds import LEVELS, PRIORS
     from stirred.reports.limits_section import of_epsilon
 
-    check_paper(paper, figures)
-    check_new(figures)
+    check_new(figures=figures, paper=paper)
     said = of_epsilon(
         epsilon, records, distance=distance, levels=false_alarm or LEVELS, priors=prior or PRIORS, bounded=not unbounded
     )
     if figures is not None:
         from stirred.reports.answer_figures import question_pictures
-        from stirred.semantics.pictures.readable import NotDrawn
 
-        found = question_pictures(said)
-        drawn = [one for one in found if not isinstance(one, NotDrawn)]
-        save_pictures(drawn, figures, paper=paper, not_drawn=[one for one in found if isinstance(one, NotDrawn)])
+        save_pictures(question_pictures(said), figures, paper=paper)
     sys.stdout.write(said.to_json() if as_json else said.text())
+
+
+REPORTED = (
+    "One or more: a release folder, a plan, a specification.json, the name of a known deployment, a YAML record of the "
+    "public registry, or a budget such as 'rho=2.63' or 'epsilon=1,delta=1e-6,unit=household'. Several are also "
+    "compared."
+)
+
+
+def report(
+    what: Annotated[list[str], typer.Argument(help=REPORTED)],
+    given: Given,
+    out: Annotated[Path, typer.Option(help="The HTML file to write; it must not exist yet.")] = Path("report.html"),
+    confidential_appendix: Annotated[
+        Path | None,
+        typer.Option(
+            help="Also write the custodian's appendix of one release to this new HTML file: ledger total, true errors, "
+            "what the invariants reveal. It is confidential, and refused inside a release."
+        ),
+    ] = None,
+    plan: Annotated[
+        Path | None,
+        typer.Option(help="With --confidential-appendix: the plan of the release. Its confidential data are read."),
+    ] = None,
+    ledger: Annotated[
+        str | None,
+        typer.Option(
+            help="With --confidential-appendix: the ledger of the dataset, a file or postgresql://USER@HOST/DATABASE."
+        ),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print what was written as JSON; stirred docs json lists its fields.")
+    ] = False,
+) -> None:
+    """Write one HTML page about guarantees: a summary in plain words, what they mean and do not mean, pictures, what
+    analysts need, glossary and sources. The page can be read without a network. A plan's data are not read."""
+    from stirred.reports.appendix import appendix
+    from stirred.reports.page import write_report
+    from stirred.reports.subjects import is_plan
+    from stirred.semantics.sentences.summary import in_classes
+
+    check_new(out, confidential_appendix)
+    _check_appendix(what, out, confidential_appendix, plan, ledger)
+    if given and not any(is_plan(one) for one in what):
+        raise errors.report_option(next(iter(given)), "is for plans whose data are not read")
+    with OnTerminal() as progress:
+        progress.stage("reading the guarantees")
+        subjects = [_subject(one, given) for one in what]
+        if confidential_appendix is not None:
+            progress.stage(f"computing the confidential appendix {confidential_appendix}")
+            appendix(what[0], confidential_appendix, plan=plan, ledger=ledger, progress=progress)
+        progress.stage(f"drawing figures and writing {out}")
+        write_report(subjects, out)
+    for one in what:
+        say_what_is_taken(one)
+    if as_json:
+        fields = {
+            "stirred_report": 1,
+            "file": str(out),
+            "bytes": out.stat().st_size,
+            "confidential_appendix": None if confidential_appendix is None else str(confidential_appendix),
+            "guarantees": [
+                {
+                    "name": one.name,
+                    "summary": [said.words for said in one.explanation.section("summary")],
+                    "classes": in_classes(one.explanation.setting),
+                }
+                for one in subjects
+            ],
+        }
+        print_json(fields)
+        return
+    note(f"wrote {out}")
+    if confidential_appendix is not None:
+        note(f"wrote {confidential_appendix}. It is confidential: do not publish it.")
+
+
+def _check_appendix(what: list[str], out: Path, appendix: Path | None, plan: Path | None, ledger: str | None) -> None:
+    """Raise, before anything is read or written, if an appendix is asked for in a way that cannot be answered."""
+    from stirred._bounded_reading import is_file
+    from stirred.releases.folder.documents import CERTIFICATE
+    from stirred.reports.appendix import check_place
+
+    if appendix is None:
+        for option, value in (("--plan", plan), ("--ledger", ledger)):
+            if value is not None:
+                raise errors.PlanError(
+                    "appendix-without-file",
+                    f"The option {option} is for the confidential appendix, and nothing of it goes into the report.",
+                    f"Name the file of the appendix (--confidential-appendix FILE), or leave {option} out. "
+                    "docs/reports.md (stirred docs reports) has examples.",
+                )
+        return
+    if len(what) != 1 or not is_file(Path(what[0]) / CERTIFICATE):
+        raise errors.PlanError(
+            "appendix-of-one-release",
+            "A confidential appendix is about one release.",
+            "Name one release folder, and nothing beside it. docs/reports.md (stirred docs reports) has examples.",
+        )
+    if plan is None and ledger is None:
+        raise errors.appendix_of_nothing()
+    if appendix.absolute() == out.absolute():
+        raise errors.OutputError(
+            "appendix-is-the-report",
+            f"The confidential appendix is another file than the report: both would be {appendix}.",
+            "Name two files.",
+        )
+    check_place(appendix)
+
+
+def _subject(typed: str, given: Given) -> Any:
+    """What was typed, read; options of mechanisms are for plans."""
+    from stirred.reports.subjects import is_plan, subject
+
+    if not is_plan(typed):
+        return subject(typed)
+    _, options = chosen(mechanisms.mechanism_of_plan(typed), "report", given)
+    return subject(typed, options=options)

@@ -17,6 +17,7 @@ from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
+from typer.models import CommandInfo, TyperInfo
 
 SECTIONS: Mapping[str, tuple[str, ...]] = {
     "Plan and release": (
@@ -249,17 +250,12 @@ def as_epilog(example: str) -> str:
 def add_examples(app: typer.Typer, examples: Mapping[str, str], before: str = "") -> None:
     """Give every command of ``app`` and of the groups below it its example, as the last lines of its help, its line in
     the list of commands, and the form of its help."""
-    for command in app.registered_commands:
-        command.cls = HelpOfCommand
-        name = f"{before}{command.name}"
-        command.short_help = SUMMARIES.get(name, command.short_help)
+    below: list[CommandInfo | TyperInfo] = [*app.registered_commands, *app.registered_groups]
+    for one in below:
+        one.cls = HelpOfCommand if isinstance(one, CommandInfo) else HelpOfGroup
+        name = f"{before}{one.name}"
+        one.short_help = SUMMARIES.get(name, one.short_help)
         if name in examples:
-            command.epilog = as_epilog(examples[name])
-    for group in app.registered_groups:
-        group.cls = HelpOfGroup
-        name = f"{before}{group.name}"
-        group.short_help = SUMMARIES.get(name, group.short_help)
-        if name in examples:
-            group.epilog = as_epilog(examples[name])
-        if group.typer_instance is not None:
-            add_examples(group.typer_instance, examples, f"{name} ")
+            one.epilog = as_epilog(examples[name])
+        if isinstance(one, TyperInfo) and one.typer_instance is not None:
+            add_examples(one.typer_instance, examples, f"{name} ")

@@ -109,13 +109,11 @@ def add(
 ) -> None:
     """Record a release that was made without this ledger; or, with --derived-from, another folder made from a random
     draw that is recorded already, at no cost."""
-    from stirred.releases.ledger.ledger import Ledger
-
     if specification is None and derived_from is None:
         raise typer.BadParameter("name a release folder or a specification.json.")
     if not what.strip():
         raise typer.BadParameter("say in a few words what was released: --what WORDS.")
-    ledger = Ledger.open(file)
+    ledger = _open(file)
     place = Path(specification) if specification is not None and Path(specification).exists() else None
     read = None if specification is None else _load(specification)
     folder = place if place is not None and place.is_dir() else None
@@ -167,10 +165,9 @@ def withdraw(
 
     The budget that it spent stays spent. Repeated, it adds nothing, and writes what notice is missing.
     """
-    from stirred.releases.ledger.ledger import Ledger
     from stirred.releases.ledger.withdrawals import Notice
 
-    ledger = Ledger.open(file)
+    ledger = _open(file)
     number = int(release) if release.isascii() and release.isdecimal() and not Path(release).exists() else None
     done = ledger.withdraw(release if number is None else number, reason, superseded_by=superseded_by)
     notices = [Notice.of(one) for one in done.withdrawals]
@@ -211,10 +208,8 @@ def withdrawn(
 
     The list names no folders, no people and no other releases.
     """
-    from stirred.releases.ledger.ledger import Ledger
-
     check_new(out)
-    ledger = Ledger.open(file)
+    ledger = _open(file)
     text = ledger.withdrawn()
     if out is not None:
         write_new(out, text)
@@ -236,10 +231,9 @@ def withdrawn(
 @app.command("list")
 def entries(file: File, as_json: AsJson = False) -> None:
     """List all recorded releases, oldest first."""
-    from stirred.releases.ledger.ledger import Ledger
     from stirred.releases.ledger.rows import one_line
 
-    ledger = Ledger.open(file)
+    ledger = _open(file)
     found = ledger.entries()
     if as_json:
         print_json([_entry_fields(entry) for entry in found])
@@ -263,9 +257,7 @@ def entries(file: File, as_json: AsJson = False) -> None:
 @app.command("total")
 def total(file: File, as_json: AsJson = False) -> None:
     """Print the guarantee of all releases together, and how much of the limit is left."""
-    from stirred.releases.ledger.ledger import Ledger
-
-    ledger = Ledger.open(file)
+    ledger = _open(file)
     standing = ledger.standing()
     if as_json:
         print_json(_standing_fields(ledger, standing))
@@ -299,10 +291,9 @@ def verify(
 
     Exits with 1 if it finds any of these.
     """
-    from stirred.releases.ledger.ledger import Ledger
     from stirred.releases.ledger.rows import one_line
 
-    ledger = Ledger.open(file)
+    ledger = _open(file)
     verdicts = ledger.verify(seal)
     if as_json:
         print_json([{"stirred_ledger_verify": 1, **asdict(verdict)} for verdict in verdicts])
@@ -312,6 +303,12 @@ def verify(
         print(_last_seal(ledger))
     if not all(verdict.holds for verdict in verdicts):
         raise typer.Exit(1)
+
+
+def _open(file: str) -> Ledger:
+    from stirred.releases.ledger.ledger import Ledger
+
+    return Ledger.open(file)
 
 
 def counted(ledger: Ledger) -> str:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 import typer
 
 from stirred import errors, mechanisms
+from stirred._lazy import later
 from stirred._progress import OnTerminal
 from stirred._threads import use_threads
 from stirred.cli.printing import note, print_json
@@ -57,12 +58,7 @@ def with_options(function: Callable[..., None], verb: str) -> Callable[..., None
         for option in mechanism.options.get(verb, ()):
             offered.setdefault(option.name, (option, []))[1].append(mechanism.name)
     options = [(option, _heading(option, who)) for option, who in offered.values()]
-    hints = get_type_hints(function, include_extras=True)
-    own = [
-        parameter.replace(annotation=hints[name])
-        for name, parameter in inspect.signature(function).parameters.items()
-        if name != "given"
-    ]
+    own = [parameter for parameter in _parameters(function) if parameter.name != "given"]
 
     def run(**values: Any) -> None:
         typed = {option.name: values.pop(_keyword(option)) for option, _ in options}
@@ -73,10 +69,13 @@ def with_options(function: Callable[..., None], verb: str) -> Callable[..., None
 
 def computing(function: Callable[..., None]) -> Callable[..., None]:
     """``function`` with the option ``--threads``, which every command has that computes for long."""
+    return _dressed(function, function.__name__, function.__doc__ or "", _parameters(function))
+
+
+def _parameters(function: Callable[..., None]) -> list[inspect.Parameter]:
     hints = get_type_hints(function, include_extras=True)
-    parameters = inspect.signature(function).parameters
-    own = [parameter.replace(annotation=hints[name]) for name, parameter in parameters.items()]
-    return _dressed(function, function.__name__, function.__doc__ or "", own)
+    own = inspect.signature(function).parameters
+    return [parameter.replace(annotation=hints[name]) for name, parameter in own.items()]
 
 
 def of_verb(verb: Verb) -> Callable[..., None]:
@@ -90,7 +89,11 @@ def of_verb(verb: Verb) -> Callable[..., None]:
         arguments = {option.keyword: option.value(values[_keyword(option)]) for option in verb.options}
         if verb.pictures is not None:
             figures, paper = arguments.pop("figures", None), bool(arguments.pop("paper", False))
-            _save_pictures(verb.pictures, figures, paper, arguments)
+            check_new(figures=figures, paper=paper)
+            if figures is not None:
+                if not (pictures := verb.pictures(**arguments)):
+                    raise errors.nothing_to_draw("for this plan the command has no picture", "Leave --figures out.")
+                save_pictures(pictures, figures, paper=paper)
         with OnTerminal() as progress:
             progress.stage(f"running stirred {verb.name}")
             lines = list(verb.run(**arguments) or ())
@@ -101,20 +104,6 @@ def of_verb(verb: Verb) -> Callable[..., None]:
             print(line)
 
     return _dressed(run, verb.name, verb.help, [_parameter(option) for option in options])
-
-
-def _save_pictures(
-    make: Callable[..., Sequence[Any]], folder: Path | None, paper: bool, arguments: dict[str, Any]
-) -> None:
-
-    check_paper(paper, folder)
-    if folder is None:
-        return
-    check_new(folder)
-    pictures = make(**arguments)
-    if not pictures:
-        raise errors.nothing_to_draw("for this plan the command has no picture", "Leave --figures out.")
-    save_pictures(pictures, folder, paper=paper)
 
 
 def chosen(mechanism: Mechanism, verb: str, given: Given) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -200,11 +189,14 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def check_new(*targets: Path | None) -> None:
-    """Raise, before anything is computed, if an output exists already or its folder does not."""
+def check_new(*targets: Path | None, figures: Path | None = None, paper: bool = False) -> None:
+    """Raise, before anything is computed, if an output exists already or its folder does not, or if figures for papers
+    are asked for, and no folder for figures."""
     from stirred.releases.folder.atomic import check_target
 
-    for target in targets:
+    if paper and figures is None:
+        raise errors.option_needs("--paper", "--figures FOLDER")
+    for target in (*targets, figures):
         if target is not None:
             check_target(target.absolute())
 
@@ -226,24 +218,20 @@ Paper = Annotated[
 """The option of every command that draws."""
 
 
-def check_paper(paper: bool, figures: Path | None) -> None:
-    """Raise if figures for papers are asked for, and no folder for figures."""
-    if paper and figures is None:
-        raise errors.option_needs("--paper", "--figures FOLDER")
-
-
-def save_pictures(
-    pictures: Iterable[AnyPicture], folder: Path, *, paper: bool = False, not_drawn: Iterable[NotDrawn] = ()
-) -> None:
+def save_pictures(made: Iterable[AnyPicture | NotDrawn], folder: Path, *, paper: bool = False) -> None:
     """Save pictures into a new folder, and print their paths, and sentences in place of those that show nothing.
 
     Without any picture no folder is made.
     """
     from stirred.reports.figures import save, save_for_paper
+    from stirred.semantics.pictures.readable import NotDrawn
 
-    for one in not_drawn:
-        note(one.words)
-    pictures = list(pictures)
+    pictures = []
+    for one in made:
+        if isinstance(one, NotDrawn):
+            note(one.words)
+        else:
+            pictures.append(one)
     if not pictures:
         note(f"There is nothing to draw, so {folder} was not made.")
         return
@@ -274,36 +262,19 @@ def write_parquet(path: Path, table: pa.Table) -> None:
         pq.write_table(table, file)
 
 
-def deployment_names(incomplete: str) -> list[str]:
-    """Known deployments whose names begin so."""
-    from stirred.spec.known_deployments.accounts import accounts
-    from stirred.spec.known_deployments.names import titles
+def _beginning(names: Callable[[], Iterable[str]]) -> Callable[[str], list[str]]:
+    """What a shell is offered: those of some names that begin as what was typed."""
 
-    return sorted(name for name in {*accounts(), *titles()} if name.startswith(incomplete))
+    def complete(incomplete: str) -> list[str]:
+        return [name for name in names() if name.startswith(incomplete)]
 
-
-def complete_names(incomplete: str) -> list[str]:
-    """Known deployments with a full guarantee whose names begin so."""
-    from stirred.spec.known_deployments.names import titles
-
-    return sorted(name for name in titles() if name.startswith(incomplete))
+    return complete
 
 
-def page_names(incomplete: str) -> list[str]:
-    """Pages of the documentation whose names begin so."""
-    from stirred.cli.about import pages
-
-    return sorted(name for name in pages() if name.startswith(incomplete))
-
-
-def mode_names(incomplete: str) -> list[str]:
-    """Modes of access whose names begin so."""
-    from stirred.releases.context import modes
-
-    return [name for name in modes() if name.startswith(incomplete)]
-
-
-def mechanism_names(incomplete: str) -> list[str]:
-    """Mechanisms whose names begin so."""
-
-    return [name for name in mechanisms.names() if name.startswith(incomplete)]
+_accounts, _names = (later(f"stirred.spec.known_deployments.{module}") for module in ("accounts", "names"))
+deployment_names = _beginning(lambda: sorted({*_accounts.accounts(), *_names.titles()}))
+complete_names = _beginning(lambda: sorted(_names.titles()))
+"""Known deployments with a full guarantee."""
+page_names = _beginning(lambda: sorted(later("stirred.cli.about").pages()))
+mechanism_names = _beginning(mechanisms.names)
+mode_names = _beginning(lambda: later("stirred.releases.context").modes())

@@ -19,7 +19,6 @@ from stirred.cli.options import (
     Given,
     Paper,
     check_new,
-    check_paper,
     chosen,
     mechanism_names,
     mode_names,
@@ -154,8 +153,7 @@ def check(
     from stirred.releases.check_code import checked
     from stirred.releases.mechanism import Drawable
 
-    check_paper(paper, figures)
-    check_new(specification, figures)
+    check_new(specification, figures=figures, paper=paper)
     mechanism = mechanisms.mechanism_of_plan(plan)
     of_plan, options = chosen(mechanism, "check", given)
     read = mechanism.read_plan(plan, **of_plan)

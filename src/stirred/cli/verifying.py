@@ -77,15 +77,11 @@ def tabulate(
 
     check_new(out)
     columns = list(dict.fromkeys(names(by or "")))
-    if places is None:
-        if by is None or place_column is not None:
-            raise errors.estimate_question("A table", "needs columns (--by) or a file of places (--places)")
-        found = verbs.tabulate(release, columns, table, most_rows=most_rows)
-        remarks: tuple[str, ...] = ()
-        if (said := verbs.tabulate_note(release, columns, table, most_rows=most_rows)) is not None:
-            remarks = (said,)
-    else:
-        found, remarks = verbs.tabulate_places(release, columns, table, places, place_column, most_rows=most_rows)
+    if places is None and (by is None or place_column is not None):
+        raise errors.estimate_question("A table", "needs columns (--by) or a file of places (--places)")
+    found, remarks = verbs.tabulated(
+        release, columns, table, most_rows=most_rows, place_file=places, place_column=place_column
+    )
     if as_json and out is None:
         rows = found.to_pylist()
         print_json({"stirred_table": 1, "columns": found.column_names, "rows": rows, "remarks": list(remarks)})

@@ -18,7 +18,6 @@ from stirred.errors.ledgers import *
 from stirred.errors.output import *
 from stirred.errors.plans import *
 from stirred.errors.probability import *
-from stirred.errors.reports import *
 from stirred.errors.specifications import *
 from stirred.errors.stops import *
 from stirred.errors.surveys import *

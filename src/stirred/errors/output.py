@@ -1,11 +1,13 @@
-"""Errors about writing, reading and signing release folders."""
+"""Errors about writing, reading and signing release folders, and about reports with their confidential appendix."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from stirred.errors.kinds import OutputError, listed, place_of
+from stirred.errors.kinds import DataError, OutputError, PlanError, listed, place_of
+
+_PAGE = "docs/reports.md (stirred docs reports) has examples."
 
 
 def output_exists(path: Path) -> OutputError:
@@ -190,4 +192,34 @@ def no_signers(path: Path, reason: str) -> OutputError:
         "no-signers",
         f"The list of signers {path} cannot be read: {reason}.",
         'Each of its lines is: NAME namespaces="stirred-release" PUBLIC-KEY; the publisher gives you theirs.',
+    )
+
+
+def report_needs_data(title: str) -> PlanError:
+    return PlanError(
+        "report-needs-data",
+        f"The guarantee of this plan ({title}) depends on the data, and a report reads no data.",
+        "Type the size of the largest stratum, if it is known publicly (--largest-stratum 5000); or run stirred check "
+        "PLAN --specification guarantee.json, and report that file. " + _PAGE,
+    )
+
+
+def report_option(option: str, must: str) -> PlanError:
+    return PlanError("report-option", f"The option {option} {must}.", _PAGE)
+
+
+def appendix_of_nothing() -> PlanError:
+    return PlanError(
+        "appendix-of-nothing",
+        "A confidential appendix needs something confidential.",
+        "Give the plan of the release, whose data are then read (--plan PLAN), or its ledger (--ledger FILE), or both. "
+        + _PAGE,
+    )
+
+
+def appendix_other_data(what: str) -> DataError:
+    return DataError(
+        "appendix-other-data",
+        f"These are not the data that the release was made from: {what} is not that of the certificate.",
+        "Give the data as they were at the time of the release.",
     )

@@ -387,11 +387,10 @@ def study(
     What it prints is confidential. Nothing is released.
     """
     from stirred._progress import OnTerminal
-    from stirred.cli.options import check_new, check_paper, save_pictures
+    from stirred.cli.options import check_new, save_pictures
     from stirred.lab.study import read_study, run_study
 
-    check_paper(paper, figures)
-    check_new(out, figures)
+    check_new(out, figures=figures, paper=paper)
     read = read_study(file, plans or ())
     with OnTerminal() as progress:
         found = run_study(read, draws=draws, progress=progress)
@@ -424,12 +423,11 @@ def reproduce(
     explains it.
     """
     from stirred._progress import OnTerminal
-    from stirred.cli.options import check_new, check_paper, save_pictures
+    from stirred.cli.options import check_new, save_pictures
     from stirred.cli.printing import note
     from stirred.lab.reproduce.verdicts import reproduce as computed
 
-    check_paper(paper, figures)
-    check_new(figures)
+    check_new(figures=figures, paper=paper)
     with OnTerminal() as progress:
         result = computed(
             item or (), lambda done, total, name: progress.stage(f"{name}: {done + 1} of {total}", done / total)

@@ -1,9 +1,8 @@
-"""Pictures of what ``stirred limits`` was asked, Figures 5.1 to 5.4 as published or at any epsilon, and of estimates.
+"""Pictures of what ``stirred limits`` was asked, and of estimates.
 
 Keep in mind: nothing is computed here. Bounds are those of :mod:`stirred.limits.bounds` at the distances, false-alarm
-probabilities and priors that were asked about, which are marked; curves of the figures are those of
-:mod:`stirred.limits.figures`. Estimates are drawn each with its interval, beside what the released rows give without
-correction.
+probabilities and priors that were asked about, which are marked. Estimates are drawn each with its interval, beside
+what the released rows give without correction.
 """
 
 from __future__ import annotations
@@ -14,13 +13,11 @@ from dataclasses import replace
 from stirred import errors
 from stirred.estimates import Answers, Estimates
 from stirred.limits import Limit, radius
-from stirred.limits.figures import LimitFigure, chapter_figure, figures_at
 from stirred.loss import pure_power
-from stirred.loss.argument_checks import Number
 from stirred.reports.limits_section import LimitsSection, as_float, shown_distance
 from stirred.semantics.pictures.curves import belief_picture
 from stirred.semantics.pictures.readable import NotDrawn, readable_beliefs, readable_powers
-from stirred.semantics.pictures.shapes import Interval, Intervals, Line, Picture, Point
+from stirred.semantics.pictures.shapes import Interval, Intervals, Picture, Point
 from stirred.semantics.sentences.formatting import shown_up
 from stirred.spec.exact import exact, quoted
 
@@ -100,36 +97,6 @@ def _beliefs(limits: list[tuple[Limit, float]], guarantee: str, caption: str) ->
 def _named(limit: Limit) -> str:
     far = shown_distance(limit.distance).shown
     return f"{limit.question} (distance {far})"
-
-
-def as_picture(figure: LimitFigure) -> Picture:
-    """The figure as the picture that :func:`stirred.reports.figures.draw` takes."""
-    lines = tuple(Line(one.name, one.x, one.y, one.dashed, one.words) for one in figure.curves)
-    return Picture(
-        figure.name,
-        figure.title,
-        figure.subtitle,
-        figure.x_title,
-        figure.y_title,
-        lines,
-        y_log=figure.y_log,
-        caption=figure.caption,
-        guarantee=figure.guarantee,
-    )
-
-
-def chapter_pictures(number: str) -> tuple[Picture, ...]:
-    """Figure 5.1, 5.2 (two panels), 5.3 or 5.4 as published.
-
-    >>> [picture.name for picture in chapter_pictures("5.2")]
-    ['figure-5-2-a', 'figure-5-2-b']
-    """
-    return tuple(as_picture(panel) for panel in chapter_figure(number))
-
-
-def pictures_at(epsilon: Number, records: int) -> tuple[Picture, ...]:
-    """The same kinds of figure at an epsilon and a number of records of one's own."""
-    return tuple(as_picture(figure) for figure in figures_at(epsilon, records))
 
 
 MOST = 60

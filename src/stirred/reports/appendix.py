@@ -83,7 +83,12 @@ def appendix(
     if plan is not None:
         of, read = read_plan(plan)
         if of is not mechanism or read.hash() != opened.certificate.get("plan_sha256"):
-            raise errors.appendix_other_plan(opened.path)
+            raise errors.PlanError(
+                "appendix-other-plan",
+                f"This is not the plan that the release {opened.path} was made from: its hash is not that of the "
+                "certificate.",
+                "Give the plan of this release, unchanged.",
+            )
         notes = mechanism.for_custodian(opened, read, data, progress=progress)
     text = appendix_text(of_folder(mechanism, opened), notes, opened_ledger)
     with new_file(out, private=True) as file:
@@ -100,7 +105,11 @@ def check_place(out: Path) -> None:
             manifest.read_manifest(above)
         except errors.OutputError:
             continue
-        raise errors.appendix_in_a_release(out, above)
+        raise errors.OutputError(
+            "appendix-in-a-release",
+            f"{out} would lie inside {above}, which is a release and is given away.",
+            "Choose a place where confidential files are kept.",
+        )
 
 
 def appendix_text(subject: Subject, notes: Sequence[CustodianNote] | None, ledger: Ledger | None) -> str:

@@ -16,7 +16,7 @@ import json
 import math
 import re
 import textwrap
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from html import escape
@@ -28,7 +28,6 @@ import vl_convert
 from stirred import errors
 from stirred.reports.charts import chart
 from stirred.reports.figure_style import (
-    COLOURS,
     FONT,
     GREY,
     INCH,
@@ -40,24 +39,6 @@ from stirred.reports.figure_style import (
     caption_of,
 )
 from stirred.semantics.pictures.shapes import AnyPicture, Panels
-
-__all__ = [
-    "COLOURS",
-    "FORMATS",
-    "NOT_STATED",
-    "WIDTH",
-    "WIDTHS",
-    "as_svg",
-    "bare",
-    "caption",
-    "configured",
-    "draw",
-    "for_paper",
-    "in_inches",
-    "save",
-    "save_for_paper",
-    "write_together",
-]
 
 FORMATS = ("png", "svg", "html", "json")
 WIDTH = SCREEN.width
@@ -156,13 +137,17 @@ def save(
         if ending not in FORMATS:
             raise errors.unknown_choice("format", ending, FORMATS)
     paths = [target] if one else [target / f"{picture.name}.{ending}" for ending in endings]
+    _require_free(paths, target, overwrite)
+    write_together({path: _file(picture, ending) for path, ending in zip(paths, endings, strict=True)}, target)
+    return tuple(paths)
+
+
+def _require_free(paths: Iterable[Path], target: Path, overwrite: bool) -> None:
     if not target.is_dir() and not target.parent.is_dir():
         raise errors.output_parent_missing(target)
     for path in paths:
         if path.exists() and not overwrite:
             raise errors.output_exists(path)
-    write_together({path: _file(picture, ending) for path, ending in zip(paths, endings, strict=True)}, target)
-    return tuple(paths)
 
 
 def write_together(files: Mapping[Path, bytes], target: Path) -> None:
@@ -244,17 +229,13 @@ def save_for_paper(
         if width not in WIDTHS:
             raise errors.unknown_choice("width", width, list(WIDTHS))
     target = Path(to)
-    if not target.is_dir() and not target.parent.is_dir():
-        raise errors.output_parent_missing(target)
     files: dict[Path, bytes] = {}
     for width in (TWO_COLUMNS.name,) if isinstance(picture, Panels) else widths:
         drawing = for_paper(picture, WIDTHS[width])
         files[target / f"{picture.name}-{width}.pdf"] = vl_convert.svg_to_pdf(drawing)
         files[target / f"{picture.name}-{width}.svg"] = in_inches(drawing).encode()
     files[target / f"{picture.name}-caption.txt"] = caption(picture).encode()
-    for path in files:
-        if path.exists() and not overwrite:
-            raise errors.output_exists(path)
+    _require_free(files, target, overwrite)
     write_together(files, target)
     return tuple(files)
 

@@ -9,7 +9,7 @@ text that shows them, upper bounds rounded up and lower ones down, to three digi
 sentence with a number says for whom it holds, since sentences are quoted alone: it is somebody all of whose possible
 datasets are within the distance.
 
-Keep in mind: the text, the JSON and the HTML show the same statements and the same limits. Where
+Keep in mind: the text, the JSON and the report show the same statements and the same limits. Where
 something is held fixed it is not known which distances its universes have, beyond the nearest; limits at others are
 stated for datasets *up to* that far apart, which is true whether there are any or not.
 """
@@ -21,11 +21,9 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from html import escape
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from stirred import errors
 from stirred.errors import listed_plainly
@@ -34,11 +32,10 @@ from stirred.semantics import Explanation
 from stirred.semantics.explained_numbers import Setting
 from stirred.semantics.sentences import formatting
 from stirred.semantics.sentences.formatting import bullet, columns, shown_down, shown_up
-from stirred.semantics.sentences.templates import Fact, Number, Numbers, Statement, templates
+from stirred.semantics.sentences.templates import Fact, Number, Statement, templates
 from stirred.semantics.testing import held_fixed
 from stirred.spec import facts
 from stirred.spec.exact import display_down, exact, quoted, significant, written
-from stirred.spec.html import table
 from stirred.spec.invariant import plural
 from stirred.spec.specification import Specification
 
@@ -61,25 +58,18 @@ def say(name: str, /, **facts: Fact) -> Statement:
     return TEMPLATES[name].said(facts)
 
 
-@dataclass(frozen=True)
-class Asked:
-    """For whom a limit holds and what is compared."""
+def about(
+    limit: Limit, epsilon: float, *, knowing: str = "", secrets: bool = False, counted: bool = True
+) -> Iterator[Statement]:
+    """The sentences about one question: data, prior predictive, posterior, power, and what a mechanism attains.
 
-    epsilon: float
-    knowing: str = ""
-    """What somebody must already know, as a clause."""
-    secrets: bool = False
-    """Whether distributions are compared, as under Pufferfish."""
-    counted: bool = True
-    """Whether the distance is one of records any of which may change, so that a count with noise is an example."""
-
-
-def about(limit: Limit, asked: Asked) -> Iterator[Statement]:
-    """The sentences about one question: data, prior predictive, posterior, power, and what a mechanism attains."""
-    r, apart = float(radius(asked.epsilon, limit.distance)), shown_distance(limit.distance)
+    ``knowing`` is what somebody must already know, as a clause; ``secrets`` says that distributions are compared, as
+    under Pufferfish; ``counted`` that any record may change, so that a count with noise is an example.
+    """
+    r, apart = float(radius(epsilon, limit.distance)), shown_distance(limit.distance)
     question = f"{limit.question}, distance {apart.shown}"
     if math.isinf(r):
-        far = "the distributions" if asked.secrets else "the datasets"
+        far = "the distributions" if secrets else "the datasets"
         endless = "epsilon is infinite, or too large to compute with"
         why = endless if math.isfinite(limit.distance) else f"{far} are infinitely far apart"
         yield say("limits.infinite", question=limit.question, why=why)
@@ -94,29 +84,29 @@ def about(limit: Limit, asked: Asked) -> Iterator[Statement]:
         return
     factors: dict[str, Fact] = {"lowest": formatting.lowest_factor(r), "factor": formatting.factor(r)}
     beliefs: dict[str, Fact] = {
-        "priors": typed(limit.priors),
-        "lower": downwards(limit.posterior.lower, limit.priors),
+        "priors": formatting.all_typed(limit.priors),
+        "lower": formatting.lower_bounds(limit.posterior.lower, limit.priors),
         "upper": formatting.powers(limit.posterior.upper, limit.priors),
     }
-    if asked.secrets:
+    if secrets:
         yield say("limits.given", question=question, **factors)
         yield say("limits.secrets", question=question, **beliefs)
     else:
-        who: dict[str, Fact] = {"question": question, "distance": apart, "knowing": asked.knowing}
+        who: dict[str, Fact] = {"question": question, "distance": apart, "knowing": knowing}
         yield say("limits.data", **who, **factors)
         yield say("limits.predictive", **who, **factors)
         yield say("limits.posterior", **who, **beliefs)
-    hypotheses = "distributions that are" if asked.secrets else "hypotheses whose possible datasets are"
+    hypotheses = "distributions that are" if secrets else "hypotheses whose possible datasets are"
     told: dict[str, Fact] = {
         "hypotheses": hypotheses,
         "distance": apart,
-        "levels": typed(limit.levels),
+        "levels": formatting.all_typed(limit.levels),
         "powers": powers,
     }
     yield say("limits.power", question=question, **told)
-    if asked.counted and not asked.secrets:
-        reached = laplace_power(limit.levels, asked.epsilon, limit.distance)
-        yield say("limits.attained", question=question, powers=downwards(reached, limit.levels))
+    if counted and not secrets:
+        reached = laplace_power(limit.levels, epsilon, limit.distance)
+        yield say("limits.attained", question=question, powers=formatting.lower_bounds(reached, limit.levels))
 
 
 def _all_believed(limit: Limit) -> bool:
@@ -134,18 +124,6 @@ def _missed(r: float) -> Number:
 
 
 # -- how numbers are shown -----------------------------------------------------------------------------------
-
-
-def typed(values: Iterable[float]) -> Numbers:
-    """Numbers as somebody typed them."""
-    found = tuple(map(float, values))
-    return Numbers(found, listed_plainly(f"{value:.12g}" for value in found))
-
-
-def downwards(values: Iterable[float], starts: Iterable[float]) -> Numbers:
-    """Lower bounds and attained values, rounded down."""
-    found = tuple(map(float, values))
-    return Numbers(found, listed_plainly(map(shown_down, found, map(float, starts))))
 
 
 def shown_distance(distance: float) -> Number:
@@ -179,13 +157,6 @@ class LimitsSection:
         said = [one for one in self.statements if full or one.formula or one.id in SHORT]
         lines = [self.heading, *(bullet(one.words) for one in said)]
         return "\n".join(lines) + "\n" + (f"\n{columns(self.rows())}\n" if self.limits else "")
-
-    def html(self) -> str:
-        """The section as HTML, to be placed below an explanation."""
-        items = "".join(f'<li title="{escape(one.source)}">{escape(one.words)}</li>' for one in self.statements)
-        rows = self.rows() if self.limits else []
-        shown = table(rows[0], [(row, False) for row in rows[1:]]) if rows else ""
-        return f"<h3>{escape(self.heading.capitalize())}</h3><ul>{items}</ul>{shown}"
 
     def to_fields(self) -> dict[str, Any]:
         """All fields, ready for JSON; what is infinite, or means nothing, is None."""
@@ -249,7 +220,7 @@ at most 0.0111, 0.0553 and 0.111.
     said = [say("limits.what")]
     limits = tuple(replace(one, question=_QUESTIONS.get(one.question, one.question)) for one in limits)
     for limit in limits:
-        said += about(limit, Asked(e))
+        said += about(limit, e)
     if bounded and any(one.id != "limits.infinite" for one in said[1:]):
         said.append(say("limits.unknown", unknown="the number of records"))
     many = "1 record" if records == 1 else f"{records:,} records"
@@ -275,7 +246,7 @@ def of_explanation(explained: Explanation, priors: Iterable[float] = PRIORS) -> 
     said = [say("limits.attackers" if of_distributions else "limits.what")]
     must = _known(specification)
     knowing = f" and knows {listed_plainly(must)}" if must else ""
-    said += about(limits[0], Asked(epsilon, knowing, of_distributions, _counted(specification)))
+    said += about(limits[0], epsilon, knowing=knowing, secrets=of_distributions, counted=_counted(specification))
     premetric = specification.input_premetric
     if premetric.kind == "records" and premetric.sharpened and not of_distributions:
         fixed = held_fixed(specification)
@@ -396,11 +367,7 @@ def _fields(limit: Limit) -> dict[str, Any]:
 
 
 def _band(band: Band) -> dict[str, list[float | None]]:
-    return {"lower": _finites(band.lower), "upper": _finites(band.upper)}
-
-
-def _finites(values: NDArray[np.float64]) -> list[float | None]:
-    return [_finite(value) for value in values.tolist()]
+    return {end: [*map(_finite, getattr(band, end).tolist())] for end in ("lower", "upper")}
 
 
 def _finite(value: float) -> float | None:

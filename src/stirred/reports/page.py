@@ -447,18 +447,17 @@ def _first(page: Page, subjects: Sequence[Subject]) -> Markup:
 def _compared(page: Page, found: SideBySide, names: Sequence[str], class_: str) -> tuple[Markup, Markup]:
     """Whether the guarantees can be ranked, and the comparison itself."""
     page.glossary.new_part()
-    two = len(names) == 2
-    asked = [(one.question, *one.answers, *([one.alone] if two else [])) for one in found.questions]
-    follows = [(one.question, *one.answers) for one in found.consequences]
+    (_, *asked_of), *asked = found.tables(names)[0]
+    (_, *told_of), *follows = found.tables(names)[1]
     picture = found.picture()
     drawn = page.figures.figure(picture, f"Guarantees: {', '.join(names)}") if picture is not None else Markup("")
     ranked = section(
         2, "Can these be ranked?", joined(element("p", one, class_="verdict") for one in found.rankings),
         paragraphs(page.glossary.mark(note) for note in found.notes), id="ranked", class_=class_,
     )  # fmt: skip
-    questions = table("Five questions, and which guarantee is stricter on that row alone" if two else "Five questions",
-                      ("question", *names, *(["on this row alone"] if two else [])), asked)  # fmt: skip
-    answers = table(FOLLOWS, ("what follows", *names), follows)
+    stricter = ", and which guarantee is stricter on that row alone" if len(names) == 2 else ""
+    questions = table(f"Five questions{stricter}", ("question", *asked_of), asked)
+    answers = table(FOLLOWS, ("what follows", *told_of), follows)
     return ranked, section(2, "Side by side", questions, answers, drawn, id="side")
 
 

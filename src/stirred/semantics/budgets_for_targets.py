@@ -81,17 +81,18 @@ def greatest_budget(make: Make, targets: Sequence[GuaranteeTarget], own: bool = 
     ``own`` looks at Gaussian noise in place of everything that the guarantee allows; see :func:`gaussian_of`.
     """
 
-    def kept(budget: Fraction) -> bool:
+    def missed(budget: Fraction) -> GuaranteeTarget | None:
         stated = make(budget)
         curve = gaussian_of(stated) if own else None
-        return all(value_of(one, stated, curve) <= float(one.most) for one in targets)
+        return next((one for one in targets if not value_of(one, stated, curve) <= float(one.most)), None)
 
-    if not kept(_LEAST):
-        for one in targets:
-            if value_of(one, make(_LEAST), gaussian_of(make(_LEAST)) if own else None) > float(one.most):
-                why = "no budget is small enough, however little is spent"
-                remedy = "Raise the limit, or allow an exception: 'belief from 1% <= 5% except 1%'."
-                raise errors.out_of_reach(one.text, why, remedy)
+    def kept(budget: Fraction) -> bool:
+        return missed(budget) is None
+
+    if (one := missed(_LEAST)) is not None:
+        why = "no budget is small enough, however little is spent"
+        remedy = "Raise the limit, or allow an exception: 'belief from 1% <= 5% except 1%'."
+        raise errors.out_of_reach(one.text, why, remedy)
     low, high = _LEAST, _MOST
     if kept(high):
         return high

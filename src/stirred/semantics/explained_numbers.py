@@ -81,25 +81,9 @@ class Concerned:
     """Whether somebody asked about it; the others are those of the overview."""
 
     @property
-    def change(self) -> Change:
-        """The two datasets: of those at their distance, made by changes that no record could make alone, the ones that
-        are told apart best."""
-        return self.worst.change
-
-    @property
-    def joint(self) -> bool:
-        """Whether several records change together, since one alone would break what is held fixed."""
-        return self.worst.joint
-
-    @property
-    def rho(self) -> Fraction:
-        """At most what Gaussian noise loses between the two datasets."""
-        return self.worst.rho
-
-    @property
     def gaussian(self) -> GaussianCurve:
         """The power curve of Gaussian noise with this rho."""
-        return gaussian_curve(self.rho)
+        return gaussian_curve(self.worst.rho)
 
     @property
     def bound(self) -> ZcdpCurve:
@@ -109,7 +93,7 @@ class Concerned:
     @cached_property
     def exact(self) -> ComposedLoss | None:
         """The loss of the noise itself, where one record is replaced."""
-        return self.exposure.loss(GRID) if not self.joint and self.exposure.cells else None
+        return self.exposure.loss(GRID) if not self.worst.joint and self.exposure.cells else None
 
 
 @brief
@@ -349,12 +333,12 @@ class Setting:
     @cached_property
     def concerned(self) -> tuple[Concerned, ...]:
         """The concerns asked about, then those of the overview, as far as anything about them is protected."""
-        return tuple(one for one in self._concerned if one.change.exists)
+        return tuple(one for one in self._concerned if one.worst.change.exists)
 
     @property
     def unprotected(self) -> tuple[Concerned, ...]:
         """The concerns about which what is held fixed tells everything."""
-        return tuple(one for one in self._concerned if not one.change.exists)
+        return tuple(one for one in self._concerned if not one.worst.change.exists)
 
     @cached_property
     def _concerned(self) -> tuple[Concerned, ...]:

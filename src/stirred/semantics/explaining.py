@@ -156,10 +156,10 @@ class Explanation:
         return [
             {
                 "concern": str(one.exposure.concern),
-                "change": one.change.words,
-                "distance": float(one.change.distance),
-                "rho": float(one.rho),
-                "rho_exact": written(one.rho),
+                "change": one.worst.change.words,
+                "distance": float(one.worst.change.distance),
+                "rho": float(one.worst.rho),
+                "rho_exact": written(one.worst.rho),
                 "rho_any_noise": float(one.worst.any_rho),
                 "rho_of_queries": float(one.exposure.rho),
                 "levels": list(self.setting.levels),
@@ -195,14 +195,15 @@ class Explanation:
 
         Those that would be an empty frame are not among them: :meth:`not_drawn` has a sentence for each.
         """
-        return tuple(one for one in self._drawn if not isinstance(one, NotDrawn))
+        return tuple(one for one in self.drawn if not isinstance(one, NotDrawn))
 
     def not_drawn(self) -> tuple[NotDrawn, ...]:
         """The pictures that would show nothing, each with what is to be said in its place."""
-        return tuple(one for one in self._drawn if isinstance(one, NotDrawn))
+        return tuple(one for one in self.drawn if isinstance(one, NotDrawn))
 
     @cached_property
-    def _drawn(self) -> tuple[Drawn, ...]:
+    def drawn(self) -> tuple[Drawn, ...]:
+        """All pictures in their order, and sentences in place of those that would show nothing."""
         line = guarantee_line(self.specification)
         return tuple(
             one if isinstance(one, NotDrawn) else replace(one, guarantee=line) for one in _pictures(self.setting)
@@ -384,10 +385,10 @@ def concern_picture(given: Setting) -> Bars:
     rows, together = [], []
     for one in given.concerned:
         row = concern_row(one.exposure)
-        if one.joint:
+        if one.worst.joint:
             name = f"{row.name} ({one.worst.records}\u00a0{units})"
-            together.append(f"{row.name}: {one.change.words}.")
-            row = ConcernRow(name, one.rho, one.worst.any_rho, row.about)
+            together.append(f"{row.name}: {one.worst.change.words}.")
+            row = ConcernRow(name, one.worst.rho, one.worst.any_rho, row.about)
         rows.append(row)
     said = f"Where one record cannot change alone, several do. {' '.join(together)}" if together else ""
     if hidden := _names(given.unprotected):

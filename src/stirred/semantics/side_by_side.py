@@ -61,6 +61,9 @@ FOLLOWS = "What follows: of 100 such changes at most so many are noticed, and a 
 HELD, WHOSE, HOW_MUCH = "What is held fixed?", "Whose record?", "How much?"
 QUESTIONS = ("Which data?", HELD, WHOSE, "How strict?", HOW_MUCH)
 
+Cells = tuple[str, ...]
+"""A row of a table."""
+
 
 @dataclass(frozen=True)
 class Answers:
@@ -106,15 +109,11 @@ class SideBySide:
 
     def picture(self) -> Picture | None:
         """The greatest power of a test at each level, a line for each guarantee; None where none can be shown."""
-        found = self._drawn()
+        found = self.drawn()
         return None if isinstance(found, NotDrawn) else found
 
-    def not_drawn(self) -> NotDrawn | None:
-        """Why there is no picture; None where there is one."""
-        found = self._drawn()
-        return found if isinstance(found, NotDrawn) else None
-
-    def _drawn(self) -> Picture | NotDrawn:
+    def drawn(self) -> Picture | NotDrawn:
+        """The picture, or the sentence that says why there is none."""
         curves: dict[str, TradeOff | tuple[PowerCurve, PowerCurve]] = {}
         for name, given in zip(self.names, self.settings, strict=True):
             if given.own is not None:
@@ -130,21 +129,26 @@ class SideBySide:
         worlds = "the data, and the nearest data that differ"
         return readable_powers(curves, worlds=worlds, caption=said, guarantee=line)
 
+    def tables(self, names: Sequence[str] = ()) -> tuple[list[Cells], list[Cells]]:
+        """The questions, and what follows, each as rows of texts, the first one the heading; ``names`` are those of the
+        guarantees, if they are called otherwise."""
+        two, head = len(self.names) == 2, ("", *(names or self.names))
+        asked = [(one.question, *one.answers, *([one.alone] if two else [])) for one in self.questions]
+        follows = [(one.question, *one.answers) for one in self.consequences]
+        return [(*head, *(["on this row alone"] if two else [])), *asked], [head, *follows]
+
     def __str__(self) -> str:
-        parts = [_table(("", *self.names, *(["on this row alone"] if len(self.names) == 2 else [])), self.questions)]
-        parts.append(f"{FOLLOWS}\n\n" + _table(("", *self.names), self.consequences))
+        asked, follows = self.tables()
+        parts = [_table(asked), f"{FOLLOWS}\n\n{_table(follows)}"]
         parts += [textwrap.fill(f"Can these be ranked? {one}", WIDTH) for one in self.rankings]
         parts += [textwrap.fill(one, WIDTH) for one in self.comparison.notes]
         return "\n\n".join(parts)
 
     def _repr_html_(self) -> str:
-        two = len(self.names) == 2
-        first = [((one.question, *one.answers, *([one.alone] if two else [])), False) for one in self.questions]
-        second = [((one.question, *one.answers), False) for one in self.consequences]
+        asked, follows = (table(head, [(row, False) for row in rows]) for head, *rows in self.tables())
         said = "".join(f"<p><b>Can these be ranked?</b> {escape(one)}</p>" for one in self.rankings)
         notes = "".join(f"<p>{escape(one)}</p>" for one in self.comparison.notes)
-        asked = table(("", *self.names, *(["on this row alone"] if two else [])), first)
-        return f"{said}{asked}<p>{escape(FOLLOWS)}</p>{table(('', *self.names), second)}{notes}"
+        return f"{said}{asked}<p>{escape(FOLLOWS)}</p>{follows}{notes}"
 
     def to_fields(self) -> dict[str, Any]:
         """All of it as a dictionary that JSON can hold; the formal comparison has its own fields."""
@@ -337,13 +341,14 @@ def _covered(verdict: PairVerdict, first: Specification, second: Specification) 
 # -- text ----------------------------------------------------------------------------------------------------
 
 
-def _table(head: Sequence[str], rows: Sequence[Answers]) -> str:
+def _table(table: Sequence[Cells]) -> str:
     """A table of wrapped columns; an empty line parts rows of several lines."""
-    first = max(22, *(len(row.question) + 2 for row in rows))
+    head, *rows = table
+    first = max(22, *(len(row[0]) + 2 for row in rows))
     width = max(16, (WIDTH - first) // (len(head) - 1) - 2)
     lines = [wrapped_line(head, first, width), "-" * min(WIDTH, first + (width + 2) * (len(head) - 1))]
     for row in rows:
-        line = wrapped_line((row.question, *row.answers, *([row.alone] if row.alone else [])), first, width)
+        line = wrapped_line(row, first, width)
         if "\n" in line and len(lines) > 2 and lines[-1]:
             lines.append("")
         lines += [line, ""] if "\n" in line else [line]

@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from stirred.lab.limits.chapter_figures import chapter_figure
 from stirred.lab.limits.distances_of_densities import density_distances
 from stirred.lab.limits.distortions import (
     DistortionModel,
@@ -47,7 +48,6 @@ from stirred.limits import (
     response_bounds,
     with_component,
 )
-from stirred.reports.answer_figures import chapter_pictures
 from stirred.semantics.pictures.shapes import Picture
 from stirred.spec.order.finite_mechanisms import randomised_response
 
@@ -68,7 +68,7 @@ _RENUMBERED = {
 @computation
 def limit_figure(number: str) -> tuple[Picture, ...]:
     """Figures 5.1 to 5.4 of the thesis."""
-    return chapter_pictures(number)
+    return chapter_figure(number)
 
 
 @computation
@@ -81,7 +81,7 @@ def limits_paper_figure(number: str) -> tuple[Picture, ...]:
             caption=_renumbered(one.caption),
             lines=tuple(replace(line, name=_renumbered(line.name)) for line in one.lines),
         )
-        for one in chapter_pictures(f"5.{number}")
+        for one in chapter_figure(f"5.{number}")
     )
 
 

@@ -103,21 +103,39 @@ probability above 0.5, so nothing practical is ruled out.
     if gain <= LEAST:
         return NotDrawn(usual.name, "No picture of tests: no test is better than a blind guess.")
     if gain < 0.5:
-        return _power_gains(usual)
+        return _less_diagonal(
+            usual,
+            "Largest probability of detection less that of a false alarm: hardly better than a blind guess",
+            "probability of detection above that of a blind guess",
+            usual.caption.replace(_DIAGONAL, "A blind guess is at 0."),
+        )
     return _at_small_levels(usual, curves)
 
 
-def _power_gains(usual: Picture) -> Picture:
-    """Powers less their levels, on an axis of their own."""
-    lines = tuple(replace(line, y=_less(line.y, line.x)) for line in usual.lines)
+def _less_diagonal(usual: Picture, subtitle: str, y_title: str, caption: str) -> Picture:
+    """Each y less its x, on an axis of their own."""
+    lines = tuple(
+        replace(line, y=tuple(max(above - level, -1.0) for above, level in zip(line.y, line.x, strict=True)))
+        for line in usual.lines
+    )
+    points = tuple(replace(point, y=point.y - point.x) for point in usual.points)
+    return replace(
+        usual, subtitle=subtitle, y_title=y_title, lines=lines, points=points, diagonal=False, caption=caption
+    )
+
+
+def _near_zero(usual: Picture, lines: tuple[Line, ...], left: Sequence[str], subtitle: str, caption: str) -> Picture:
+    """These lines on a logarithmic axis; those that are ``left`` out are named below."""
+    said = f" Not drawn, since it lies along the upper edge: {'; '.join(left)}." if left else ""
     return replace(
         usual,
-        subtitle="Largest probability of detection less that of a false alarm: hardly better than a blind guess",
-        y_title="probability of detection above that of a blind guess",
+        subtitle=subtitle,
+        x_title=f"{usual.x_title}, logarithmic",
         lines=lines,
-        points=_gained(usual.points),
+        points=_on(lines, usual.points),
+        x_log=True,
         diagonal=False,
-        caption=usual.caption.replace("On the diagonal a test is a blind guess.", "A blind guess is at 0."),
+        caption=caption + said,
     )
 
 
@@ -141,23 +159,17 @@ def _at_small_levels(usual: Picture, curves: Curves) -> Picture | NotDrawn:
         replace(dashes[name], x=tuple(levels[kept].tolist()), y=tuple(power[kept].tolist()))
         for name, power in powers.items()
     )
-    left = [name for name in upper if name not in shown]
-    said = f" Not drawn, since it lies along the upper edge: {'; '.join(left)}." if left else ""
-    return replace(
+    return _near_zero(
         usual,
-        subtitle="Largest probability of detection, for very small probabilities of a false alarm",
-        x_title=f"{usual.x_title}, logarithmic",
-        lines=lines,
-        points=_on(lines, usual.points),
-        x_log=True,
-        diagonal=False,
-        caption=usual.caption.replace("On the diagonal a test is a blind guess.", _ALONG_BOTTOM) + said,
+        lines,
+        [name for name in upper if name not in shown],
+        "Largest probability of detection, for very small probabilities of a false alarm",
+        usual.caption.replace(_DIAGONAL, "The power of a blind guess is the false-alarm probability itself."),
     )
 
 
-_ALONG_BOTTOM = "The power of a blind guess is the false-alarm probability itself."
-
-
+_DIAGONAL = "On the diagonal a test is a blind guess."
+_BELIEFS_DIAGONAL = "Above the diagonal is the highest belief, below it the lowest; on it nothing changes."
 _AT_FRAME = "along the frame: at almost every false-alarm probability nothing is ruled out"
 _BELIEFS_AT_FRAME = "along the frame: almost every belief may become almost certain"
 
@@ -172,11 +184,8 @@ def _worded(usual: Picture, at_diagonal: str, at_frame: str) -> Picture:
         else replace(line, words=at_diagonal if above_diagonal([line]) < 0.5 else at_frame)
         for line in usual.lines
     )
-    return replace(usual, lines=tuple(map(_beside, lines, _before(lines))), points=_on(clear, usual.points))
-
-
-def _before(lines: Sequence[Line]) -> list[Sequence[Line]]:
-    return [lines[:at] for at in range(len(lines))]
+    told = tuple(_beside(line, lines[:at]) for at, line in enumerate(lines))
+    return replace(usual, lines=told, points=_on(clear, usual.points))
 
 
 def _beside(line: Line, others: Sequence[Line]) -> Line:
@@ -211,18 +220,11 @@ is ruled out.
     if moved <= LEAST:
         return NotDrawn(usual.name, "No picture of beliefs: the release does not move any belief.")
     if moved < 0.5:
-        lines = tuple(replace(line, y=_less(line.y, line.x)) for line in usual.lines)
-        return replace(
+        return _less_diagonal(
             usual,
-            subtitle="Largest rise and fall of a belief, for each belief before the release",
-            y_title="belief after the release less the belief before it",
-            lines=lines,
-            points=_gained(usual.points),
-            diagonal=False,
-            caption=usual.caption.replace(
-                "Above the diagonal is the highest belief, below it the lowest; on it nothing changes.",
-                "Above 0 is the largest rise, below it the largest fall.",
-            ),
+            "Largest rise and fall of a belief, for each belief before the release",
+            "belief after the release less the belief before it",
+            usual.caption.replace(_BELIEFS_DIAGONAL, "Above 0 is the largest rise, below it the largest fall."),
         )
     return _small_priors(usual, epsilons)
 
@@ -244,21 +246,12 @@ def _small_priors(usual: Picture, epsilons: Sequence[float]) -> Picture | NotDra
         replace(line, x=tuple(priors.tolist()), y=tuple(highest_posterior(priors, e).tolist()))
         for line, e in shown.values()
     )
-    left = [name for name in named if name not in shown]
-    said = f" Not drawn, since it lies along the upper edge: {'; '.join(left)}." if left else ""
-    return replace(
+    return _near_zero(
         usual,
-        subtitle="Highest probability after the release, from small probabilities before it",
-        x_title=f"{usual.x_title}, logarithmic",
-        lines=lines,
-        points=_on(lines, usual.points),
-        x_log=True,
-        diagonal=False,
-        caption=usual.caption.replace(
-            "Above the diagonal is the highest belief, below it the lowest; on it nothing changes.",
-            "The highest belief is drawn.",
-        )
-        + said,
+        lines,
+        [name for name in named if name not in shown],
+        "Highest probability after the release, from small probabilities before it",
+        usual.caption.replace(_BELIEFS_DIAGONAL, "The highest belief is drawn."),
     )
 
 
@@ -277,10 +270,6 @@ def readable_deltas(usual: Picture) -> Picture | NotDrawn:
     )
 
 
-def _gained(points: Sequence[Point]) -> tuple[Point, ...]:
-    return tuple(replace(point, y=point.y - point.x) for point in points)
-
-
 def _on(lines: Sequence[Line], points: Sequence[Point]) -> tuple[Point, ...]:
     """The points that lie on one of the lines."""
     return tuple(
@@ -291,7 +280,3 @@ def _on(lines: Sequence[Line], points: Sequence[Point]) -> tuple[Point, ...]:
             for line in lines
         )
     )
-
-
-def _less(y: Sequence[float], x: Sequence[float]) -> tuple[float, ...]:
-    return tuple(max(above - level, -1.0) for above, level in zip(y, x, strict=True))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Sized
+from collections.abc import Sequence, Sized
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
@@ -22,9 +22,18 @@ from stirred.loss.argument_checks import finite
 
 
 class _AsData:
-    """What every picture can do: be written as JSON."""
+    """What every picture can do: be checked, and be written as JSON."""
 
     kind: ClassVar[str]
+    name: str
+    title: str
+
+    def _settle(self, parts: str) -> None:
+        """Keep the parts as a tuple; refuse a picture without parts, without title, or with a name for no file."""
+        object.__setattr__(self, parts, tuple(getattr(self, parts)))
+        _require_file_name(self.name)
+        _not_empty("the title of a picture", self.title)
+        _not_empty(parts, getattr(self, parts))
 
     def to_fields(self) -> dict[str, Any]:
         """All of it, ready for JSON."""
@@ -97,10 +106,8 @@ class Picture(_AsData):
     points: tuple[Point, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "lines", tuple(self.lines))
+        self._settle("lines")
         object.__setattr__(self, "points", tuple(self.points))
-        _named(self.name, self.title)
-        _not_empty("lines", self.lines)
         if self.diagonal and (self.x_log or self.y_log):
             raise errors.parameter_out_of_range("diagonal", True, "left out on a logarithmic axis")
         for line in self.lines:
@@ -146,11 +153,8 @@ class Bars(_AsData):
     guarantee: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "bars", tuple(self.bars))
-        _named(self.name, self.title)
-        _not_empty("bars", self.bars)
-        if len({(bar.name, bar.group) for bar in self.bars}) < len(self.bars):
-            raise errors.parameter_out_of_range("the name of a bar", "used twice", "of one bar only")
+        self._settle("bars")
+        _once([(bar.name, bar.group) for bar in self.bars], "the name of a bar", "of one bar only")
         if self.mark is not None:
             object.__setattr__(self, "mark", finite("mark", self.mark))
 
@@ -167,10 +171,7 @@ class Interval:
 
     def __post_init__(self) -> None:
         _not_empty("the name of an interval", self.name)
-        for one in ("lower", "value", "upper", "beside"):
-            object.__setattr__(self, one, float(getattr(self, one)))
-        if not all(map(math.isfinite, (self.lower, self.value, self.upper, self.beside))):
-            raise errors.not_a_curve(f"interval '{self.name}'", "every number must be finite")
+        _floats(self, "lower", "value", "upper", "beside")
 
 
 @brief
@@ -191,11 +192,8 @@ class Intervals(_AsData):
     guarantee: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "intervals", tuple(self.intervals))
-        _named(self.name, self.title)
-        _not_empty("intervals", self.intervals)
-        if len({one.name for one in self.intervals}) < len(self.intervals):
-            raise errors.parameter_out_of_range("the name of an interval", "used twice", "of one interval only")
+        self._settle("intervals")
+        _once([one.name for one in self.intervals], "the name of an interval", "of one interval only")
 
 
 @dataclass(frozen=True)
@@ -216,13 +214,7 @@ class GroupedInterval:
     def __post_init__(self) -> None:
         _not_empty("the name of an interval", self.name)
         _not_empty("the group of an interval", self.group)
-        for one in ("lower", "value", "upper", "inner_lower", "inner_upper"):
-            number = getattr(self, one)
-            if number is None and one == "value":
-                continue
-            object.__setattr__(self, one, float(number))
-            if not math.isfinite(number):
-                raise errors.not_a_curve(f"interval '{self.name}'", "every number must be finite")
+        _floats(self, *(() if self.value is None else ("value",)), "lower", "upper", "inner_lower", "inner_upper")
 
 
 @brief
@@ -246,11 +238,10 @@ class GroupedIntervals(_AsData):
     guarantee: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "intervals", tuple(self.intervals))
-        _named(self.name, self.title)
-        _not_empty("intervals", self.intervals)
-        if len({(one.name, one.group) for one in self.intervals}) < len(self.intervals):
-            raise errors.parameter_out_of_range("the name of an interval", "used twice", "of one interval of a group")
+        self._settle("intervals")
+        _once(
+            [(one.name, one.group) for one in self.intervals], "the name of an interval", "of one interval of a group"
+        )
         if not self.x_from < self.x_to:
             raise errors.parameter_out_of_range("x_from", self.x_from, "below x_to")
 
@@ -284,8 +275,7 @@ class Panel:
         object.__setattr__(self, "dots", tuple(self.dots))
         if not self.title or not self.dots:
             raise errors.parameter_out_of_range("a panel", "empty", "given a title and dots")
-        if len({dot.name for dot in self.dots}) < len(self.dots):
-            raise errors.parameter_out_of_range("the name of a dot", "used twice", "of one dot of a panel")
+        _once([dot.name for dot in self.dots], "the name of a dot", "of one dot of a panel")
 
 
 @brief
@@ -312,17 +302,23 @@ class Panels(_AsData):
         if not self.title or not columns or not all(columns):
             raise errors.parameter_out_of_range("a picture of panels", "empty", "given a title and panels")
         titles = [panel.title for column in columns for panel in column]
-        if len(set(titles)) < len(titles):
-            raise errors.parameter_out_of_range("the title of a panel", "used twice", "of one panel only")
+        _once(titles, "the title of a panel", "of one panel only")
 
 
 AnyPicture = Picture | Bars | Intervals | GroupedIntervals | Panels
 """What :mod:`stirred.reports` draws."""
 
 
-def _named(name: str, title: str) -> None:
-    _require_file_name(name)
-    _not_empty("the title of a picture", title)
+def _once(keys: Sequence[object], what: str, whose: str) -> None:
+    if len(set(keys)) < len(keys):
+        raise errors.parameter_out_of_range(what, "used twice", whose)
+
+
+def _floats(interval: Interval | GroupedInterval, *names: str) -> None:
+    for one in names:
+        object.__setattr__(interval, one, float(getattr(interval, one)))
+        if not math.isfinite(getattr(interval, one)):
+            raise errors.not_a_curve(f"interval '{interval.name}'", "every number must be finite")
 
 
 def _require_file_name(name: str) -> None:

@@ -22,6 +22,7 @@ import textwrap
 from collections.abc import Iterable, Sequence
 from decimal import ROUND_CEILING, Context, Decimal, localcontext
 from fractions import Fraction
+from itertools import repeat
 
 from stirred.errors import listed_plainly
 from stirred.semantics.sentences.templates import Number, Numbers
@@ -52,7 +53,7 @@ LARGEST_FACTOR = 100
 """Of a larger epsilon the factor is shown as a power of e."""
 
 
-def listed_numbers(values: Iterable[Fraction], shown: Iterable[str]) -> Numbers:
+def listed_numbers(values: Iterable[Fraction | float], shown: Iterable[str]) -> Numbers:
     """Several numbers with their texts joined to a list."""
     return Numbers(tuple(map(float, values)), listed_plainly(shown))
 
@@ -60,8 +61,13 @@ def listed_numbers(values: Iterable[Fraction], shown: Iterable[str]) -> Numbers:
 def powers(values: Iterable[float], levels: Iterable[float] = ()) -> Numbers:
     """Powers of tests, rounded up, joined to a list; ``levels`` are their false-alarm probabilities."""
     found = tuple(map(float, values))
-    starts = [*levels] or [0.0] * len(found)
-    return Numbers(found, listed_plainly(map(shown_up, found, starts)))
+    return listed_numbers(found, map(shown_up, found, [*levels] or repeat(0.0)))
+
+
+def lower_bounds(values: Iterable[float], starts: Iterable[float]) -> Numbers:
+    """Probabilities that are bounds from below, or attained: rounded down, joined to a list."""
+    found = tuple(map(float, values))
+    return listed_numbers(found, map(shown_down, found, map(float, starts)))
 
 
 def power(value: float, level: float = 0.0) -> Number:
@@ -72,7 +78,7 @@ def power(value: float, level: float = 0.0) -> Number:
 def misses(values: Iterable[float]) -> Numbers:
     """Probabilities of missing a change, rounded down, joined to a list."""
     found = tuple(map(float, values))
-    return Numbers(found, listed_plainly(_shown_miss(value) for value in found))
+    return listed_numbers(found, map(_shown_miss, found))
 
 
 def _shown_miss(value: float) -> str:
@@ -157,6 +163,12 @@ def about_of_hundred(value: float) -> Number:
 def typed(value: float) -> Number:
     """A number as a person typed it."""
     return Number(value, f"{value:.12g}")
+
+
+def all_typed(values: Iterable[float]) -> Numbers:
+    """Numbers as a person typed them, joined to a list."""
+    found = tuple(map(float, values))
+    return listed_numbers(found, map("{:.12g}".format, found))
 
 
 def whole(value: int) -> Number:

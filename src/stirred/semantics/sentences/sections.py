@@ -190,7 +190,7 @@ def tests(given: Setting) -> Iterator[Statement]:
         if given.known and given.protects:
             yield say("tests.none")
         return
-    levels = _levels(given)
+    levels = formatting.all_typed(given.levels)
     powers = formatting.powers(given.curve.power(given.levels), given.levels)
     if max(given.missed) == 0:
         yield say("tests.certain", levels=levels)
@@ -354,17 +354,17 @@ def concerns(given: Setting) -> Iterator[Statement]:
         yield say("concerns.fixed", concern=_title(one), invariants=_broken(given, one))
     for one in given.concerned:
         title = _title(one)
-        if one.joint and (broken := _broken(given, one)):
+        if one.worst.joint and (broken := _broken(given, one)):
             yield say(
                 "concerns.barred",
                 concern=title,
                 unit=given.specification.input_premetric.unit,
                 invariants=broken,
-                distance=formatting.plain(one.change.distance),
-                change=one.change.words,
+                distance=formatting.plain(one.worst.change.distance),
+                change=one.worst.change.words,
                 assumed=_assumed(one),
                 units=plural(given.specification.input_premetric.unit),
-                rho=formatting.up(one.rho, 4),
+                rho=formatting.up(one.worst.rho, 4),
                 any=formatting.up(one.worst.any_rho, 4),
             )
         if not one.asked:
@@ -373,12 +373,12 @@ def concerns(given: Setting) -> Iterator[Statement]:
         yield say(
             "concerns.one",
             concern=title,
-            change=one.change.words,
+            change=one.worst.change.words,
             assumed=_assumed(one),
             queries=one.exposure.queries() or "none",
             rho=formatting.up(one.exposure.rho, 4),
             total=formatting.up(total, 4),
-            bound=formatting.up(one.rho, 4),
+            bound=formatting.up(one.worst.rho, 4),
             any=formatting.up(one.worst.any_rho, 4),
             level=formatting.typed(level),
             power=formatting.power(power),
@@ -478,7 +478,7 @@ def _named(pair: SwapPair, level: float, alarms: Number) -> Statement:
 
 def _hidden(pair: SwapPair) -> Numbers:
     """Among how many records that share their held values the two are hidden."""
-    return Numbers(tuple(map(float, pair.held)), listed_plainly(f"{many:,}" for many in pair.held))
+    return formatting.listed_numbers(pair.held, map("{:,}".format, pair.held))
 
 
 def _halving(own: SwapExposure, level: float, power: float, unit: str) -> Iterator[Statement]:
@@ -550,7 +550,7 @@ def _broken(given: Setting, one: Concerned) -> str:
 
 
 def _assumed(one: Concerned) -> str:
-    return " (if there are such datasets)" if one.change.status == "assumed" else ""
+    return " (if there are such datasets)" if one.worst.change.status == "assumed" else ""
 
 
 def _exactly(given: Setting, one: Concerned, concern: str) -> Statement:
@@ -559,7 +559,7 @@ def _exactly(given: Setting, one: Concerned, concern: str) -> Statement:
     return say(
         "concerns.exact",
         concern=concern,
-        levels=_levels(given),
+        levels=formatting.all_typed(given.levels),
         powers=formatting.powers(bound.upper for bound in powers),
         gap=formatting.small(max(bound.upper - bound.lower for bound in powers)),
     )
@@ -580,7 +580,3 @@ def _outside(given: Setting) -> str:
     if given.replaced is None:
         return "Here that world would break what is held fixed, or the rest already determines the record."
     return "Here no rule is known at the distance of a replaced record."
-
-
-def _levels(given: Setting) -> Numbers:
-    return Numbers(given.levels, listed_plainly(f"{level:.12g}" for level in given.levels))

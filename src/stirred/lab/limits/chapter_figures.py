@@ -1,4 +1,4 @@
-"""Figures 5.1 to 5.4 as data, at any epsilon: curves with their names, titles and captions.
+"""Figures 5.1 to 5.4 of the chapter on limits as pictures, as published or at any epsilon.
 
 The published figures leave open at which outputs the posteriors of Figure 5.4 are drawn (they come from samples); here
 they are the middles of ten equally probable parts of what the release can be. Figure 5.2 is for vectors of bits at
@@ -11,21 +11,17 @@ Keep in mind: nothing is sampled. Every y is a formula of this package at its x.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from stirred import errors
 from stirred._calls import refuses_wrong_arguments
-from stirred._display import brief
 from stirred.limits.densities import Density
-from stirred.limits.distances import count
 from stirred.limits.worked_examples import ClampedCount, laplace_count_bounds, laplace_count_mixture, response_bounds
 from stirred.loss.argument_checks import Number, finite
-
-Array = NDArray[np.float64]
+from stirred.semantics.pictures.shapes import Line, Picture
 
 FIGURES = ("5.1", "5.2", "5.3", "5.4")
 CHAPTER = "Bailie (2025)"
@@ -39,50 +35,17 @@ LOG_RADIUS = 4.0
 MOST_RECORDS = 50
 PARTS = 10
 
-
-@brief
-@dataclass(frozen=True)
-class Curve:
-    """Points from left to right; curves of one name belong together."""
-
-    name: str
-    x: tuple[float, ...]
-    y: tuple[float, ...]
-    dashed: bool = False
-    words: str = ""
-
-
-@brief
-@dataclass(frozen=True)
-class LimitFigure:
-    """One figure as data: curves over two axes, with title and captions. Its files are named ``name``."""
-
-    name: str
-    title: str
-    subtitle: str
-    x_title: str
-    y_title: str
-    curves: tuple[Curve, ...]
-    caption: str
-    y_log: bool = False
-    guarantee: str = ""
-
-    def curve(self, name: str) -> Curve:
-        """The first curve of this name."""
-        for one in self.curves:
-            if one.name == name:
-                return one
-        raise errors.unknown_choice("curve", name, [one.name for one in self.curves])
+Curve, LimitFigure = Line, Picture  # their names in stirred.limits up to version 0.7
 
 
 @refuses_wrong_arguments
-def chapter_figure(number: str) -> tuple[LimitFigure, ...]:
+def chapter_figure(number: str) -> tuple[Picture, ...]:
     """A figure of the chapter as published: one panel, or two for Figure 5.2.
 
     >>> [panel.subtitle for panel in chapter_figure("5.2")]
     ['epsilon = 0.1, 10 bits', 'epsilon = 0.25, 10 bits']
     """
-    made: dict[str, tuple[LimitFigure, ...]] = {
+    made: dict[str, tuple[Picture, ...]] = {
         "5.1": (laplace_pair_figure(2.0),),
         "5.2": (laplace_count_figure(0.1, 10), laplace_count_figure(0.25, 10)),
         "5.3": (response_figure(1.0, 10),),
@@ -99,7 +62,7 @@ def chapter_figure(number: str) -> tuple[LimitFigure, ...]:
 
 
 @refuses_wrong_arguments
-def figures_at(epsilon: Number, records: int) -> tuple[LimitFigure, ...]:
+def figures_at(epsilon: Number, records: int) -> tuple[Picture, ...]:
     """The four kinds of figure at one epsilon and number of records; those that would show nothing are left out.
 
     >>> [one.name for one in figures_at(1, 10)]
@@ -111,31 +74,14 @@ def figures_at(epsilon: Number, records: int) -> tuple[LimitFigure, ...]:
     found = [replace(laplace_pair_figure(e), name="limits-laplace")]
     if e * records <= MOST_RADIUS:
         found.append(replace(laplace_count_figure(e, records), name="limits-count"))
-    found.append(replace(response_figure(e, _respondents(records)), name="limits-response"))
+    respondents = min(max(records, 2), MOST_RECORDS)  # a line needs two, and many more than fifty show nothing
+    found.append(replace(response_figure(e, respondents), name="limits-response"))
     if e <= MOST_EPSILON:
         found.append(replace(clamped_figure(ClampedCount(epsilon=e)), name="limits-posterior"))
     return tuple(found)
 
 
-def left_out(epsilon: Number, records: int) -> tuple[str, ...]:
-    """What :func:`figures_at` does not draw, or draws for another number of records, and why.
-
-    >>> left_out(1, 300)[0]
-    'limits-count is not drawn: epsilon times the number of records is 300, above 200'
-    """
-    e, n = finite("epsilon", epsilon), count("records", records)
-    found = []
-    if e * n > MOST_RADIUS:
-        product = f"{_rounded(e * n)}, above {MOST_RADIUS:g}"
-        found.append(f"limits-count is not drawn: epsilon times the number of records is {product}")
-    if _respondents(n) != n:
-        found.append(f"limits-response is drawn for 1 to {_respondents(n)} respondents, not for {n:,}")
-    if e > MOST_EPSILON:
-        found.append(f"limits-posterior is not drawn: epsilon is {_rounded(e)}, above {MOST_EPSILON:g}")
-    return tuple(found)
-
-
-def laplace_pair_figure(epsilon: float) -> LimitFigure:
+def laplace_pair_figure(epsilon: float) -> Picture:
     """Figure 5.1: the densities of a count with Laplace noise for two neighbours whose counts differ by one."""
     t = np.linspace(-2, 3, 501)
     first, second = (Density.laplace(q, 1 / epsilon)(t) for q in (0.0, 1.0))
@@ -145,22 +91,22 @@ def laplace_pair_figure(epsilon: float) -> LimitFigure:
         _curve("a neighbour, count q + 1", t, second, dashed=True),
         _curve("a factor of e^epsilon", [-0.5, -0.5], heights),
     )
-    return LimitFigure(
+    return Picture(
         "laplace",
         "Noise that makes neighbours hard to tell apart",
         f"Laplace noise, epsilon = {epsilon:g}",
         "output, counted from q",
         "probability density",
         curves,
-        "Left of q the first density is e^epsilon times the second, right of q + 1 it is e^-epsilon times: whatever is "
-        f"released, the two worlds differ by at most a factor of {_rounded(math.exp(epsilon))}. Half a unit left of q "
-        f"the first is {_rounded(heights[1])} and the second {_rounded(heights[0])}. The two datasets differ in one "
-        "record.",
+        caption="Left of q the first density is e^epsilon times the second, right of q + 1 it is e^-epsilon times: "
+        f"whatever is released, the two worlds differ by at most a factor of {_rounded(math.exp(epsilon))}. Half a "
+        f"unit left of q the first is {_rounded(heights[1])} and the second {_rounded(heights[0])}. The two datasets "
+        "differ in one record.",
         guarantee=_guarantee(epsilon),
     )
 
 
-def laplace_count_figure(epsilon: float, records: int) -> LimitFigure:
+def laplace_count_figure(epsilon: float, records: int) -> Picture:
     """Figure 5.2: bounds on the probability density of what is released under any model of n bits."""
     n = records
     t = np.linspace(-2.0 * n, 3.0 * n, 501)
@@ -168,7 +114,7 @@ def laplace_count_figure(epsilon: float, records: int) -> LimitFigure:
         raise errors.parameter_out_of_range("epsilon times records", f"{epsilon * n:g}", f"at most {MOST_RADIUS:g}")
     band, known = laplace_count_bounds(t, epsilon, n), laplace_count_mixture(t, epsilon, n)
     bits = "1 bit" if n == 1 else f"{n} bits"
-    return LimitFigure(
+    return Picture(
         "count",
         "How probable a release can be, whatever the model of the data",
         f"epsilon = {epsilon:g}, {bits}",
@@ -180,40 +126,41 @@ def laplace_count_figure(epsilon: float, records: int) -> LimitFigure:
             _curve("at most, the mechanism being known", t, known.upper, dashed=True),
             _curve("at least, the mechanism being known", t, known.lower, dashed=True),
         ),
-        "A count with Laplace noise; datasets are vectors of bits, up to all of which may differ. Theorem 5.4.1 takes "
-        "the best of what epsilon and a distance give around each dataset, so it uses all their densities; with one "
-        "density (Lemma C.6.3) the band is wider. The band of somebody who knows the whole mechanism is narrower "
-        "between the possible counts and the same outside.",
+        caption="A count with Laplace noise; datasets are vectors of bits, up to all of which may differ. Theorem "
+        "5.4.1 takes the best of what epsilon and a distance give around each dataset, so it uses all their "
+        "densities; with one density (Lemma C.6.3) the band is wider. The band of somebody who knows the whole "
+        "mechanism is narrower between the possible counts and the same outside.",
         y_log=epsilon * n > LOG_RADIUS,
         guarantee=_guarantee(epsilon),
     )
 
 
-def response_figure(epsilon: float, records: int) -> LimitFigure:
+def response_figure(epsilon: float, records: int) -> Picture:
     """Figure 5.3: bounds on the probability of a sequence of randomised responses, by its length."""
     n = np.arange(1, records + 1)
     band = response_bounds(n, epsilon)
-    return LimitFigure(
+    return Picture(
         "response",
         "How probable randomised responses can be, whatever the model of the data",
         f"epsilon = {epsilon:g}",
         "number of respondents",
         "probability of the responses",
         (_curve("at most", n, band.upper), _curve("at least", n, band.lower)),
-        "Equation 5.8. Each respondent's bit is turned round with probability 1/(1 + e^epsilon). Both bounds are "
-        "attained: at most by a model that gives the bits that were answered, at least by one that gives the opposite.",
+        caption="Equation 5.8. Each respondent's bit is turned round with probability 1/(1 + e^epsilon). Both bounds "
+        "are attained: at most by a model that gives the bits that were answered, at least by one that gives the "
+        "opposite.",
         guarantee=_guarantee(epsilon),
     )
 
 
-def clamped_figure(count: ClampedCount) -> LimitFigure:
+def clamped_figure(count: ClampedCount) -> Picture:
     """Figure 5.4: the posterior density of a rate, at ten outputs, between the bounds of Theorem 5.6.3."""
     theta = np.linspace(0, 10 / count.rate, 201)
     band = count.posterior_bounds(theta)
     outputs = [count.quantile((2 * part + 1) / (2 * PARTS)) for part in range(PARTS)]
     name = "posterior, at ten outputs"
     said = ", ".join(f"{output:.1f}" for output in outputs)
-    return LimitFigure(
+    return Picture(
         "posterior",
         "What can be believed about a rate after a noisy count",
         f"epsilon = {count.epsilon:g}, count clamped to [{count.low}, {count.high}], "
@@ -226,25 +173,20 @@ def clamped_figure(count: ClampedCount) -> LimitFigure:
             _curve("at most, from epsilon alone", theta, band.upper),
             _curve("at least, from epsilon alone", theta, band.lower),
         ),
-        "Theorem 5.6.3: one Poisson count may be replaced by any other. Posteriors are exact, not sampled, at the "
-        f"middles of ten equally probable parts of the release: {said}. Beyond the clamp the posterior does not change "
-        "any more. The bounds hold for every output, mechanism and model with this epsilon and this prior.",
+        caption="Theorem 5.6.3: one Poisson count may be replaced by any other. Posteriors are exact, not sampled, "
+        f"at the middles of ten equally probable parts of the release: {said}. Beyond the clamp the posterior does "
+        "not change any more. The bounds hold for every output, mechanism and model with this epsilon and this prior.",
         guarantee=_guarantee(count.epsilon),
     )
 
 
-def _curve(name: str, x: ArrayLike | Sequence[float], y: ArrayLike | Sequence[float], dashed: bool = False) -> Curve:
-    across, up = (np.asarray(values, dtype=np.float64).tolist() for values in (x, y))
-    return Curve(name, tuple(across), tuple(up), dashed)
+def _curve(name: str, x: ArrayLike, y: ArrayLike, dashed: bool = False) -> Line:
+    across, up = (tuple(np.asarray(values, dtype=np.float64).tolist()) for values in (x, y))
+    return Line(name, across, up, dashed)
 
 
 def _guarantee(epsilon: float) -> str:
     return f"Guarantee: epsilon = {epsilon:g} per record replaced, pure differential privacy"
-
-
-def _respondents(records: int) -> int:
-    """How many are drawn: a line needs two, and many more than fifty show nothing."""
-    return min(max(records, 2), MOST_RECORDS)
 
 
 def _rounded(value: float) -> str:
