@@ -73,7 +73,7 @@ def _categories(records: Records, section: ImputationSection, source: RandomSour
     plan = records.plan
     groups = records.cells(section.given)
     answers = records.codes[section.of].astype(np.int64)
-    number = plan.schema_of(section.given).number_of_groups(section.given)
+    number = plan.number_of_cells(section.given)
     model = estimate_frequencies(
         groups,
         answers,

@@ -298,11 +298,6 @@ Measured = Mapping[str, Whole]
 """By query the noisy sum of every cell, in multiples of the query's step."""
 
 
-def number_of_cells(plan: SurveyPlan, query: QuerySection) -> int:
-    """How many cells a query has."""
-    return plan.schema_of(query.by).number_of_groups(query.by)
-
-
 def contributions(records: Records, of: str | None) -> Whole:
     """What each record adds to its cell: its weight, times its value of a variable."""
     return records.weights if of is None else records.weights * records.values[of]
@@ -310,7 +305,8 @@ def contributions(records: Records, of: str | None) -> Whole:
 
 def true_sums(records: Records, query: QuerySection) -> Whole:
     """The sums of a query without noise, in multiples of its step. Confidential."""
-    return added_up(records.cells(query.by), contributions(records, query.of), number_of_cells(records.plan, query))
+    number = records.plan.number_of_cells(query.by)
+    return added_up(records.cells(query.by), contributions(records, query.of), number)
 
 
 def measure(records: Records, source: RandomSource) -> dict[str, Whole]:
@@ -347,18 +343,12 @@ class ErrorTable:
     """By cell the noisy standard error of the sum of residuals, in multiples of the cell's unit."""
 
 
-def error_names(wanted: PublishSection) -> tuple[str, ...]:
-    """The attributes and recodes of the cells for which standard errors are measured."""
-    return (*wanted.by, str(wanted.of)) if wanted.kind == "proportion" else wanted.by
-
-
 def error_noise(plan: SurveyPlan, wanted: PublishSection) -> CellNoise:
     """The noise of measured standard errors, in multiples of the unit of each cell."""
-    names = error_names(wanted)
-    cells = plan.schema_of(names).number_of_groups(names)
+    cells = plan.number_of_cells(wanted.cells)
     values, largest = 1, Fraction(FINE)
     if wanted.kind == "proportion":  # half a step of rounding for each value
-        values = plan.schema_of([str(wanted.of)]).number_of_groups([str(wanted.of)])
+        values = plan.number_of_cells([str(wanted.of)])
         largest = 2 * FINE + Fraction(values, 2)
     others = Fraction(0)
     if weights_may_move(plan):
@@ -399,7 +389,7 @@ def centres_of(plan: SurveyPlan, wanted: PublishSection, values: NDArray[np.floa
     if wanted.kind in ("count", "total"):
         return np.zeros(len(values), dtype=np.int64)
     if wanted.kind == "proportion":
-        return _share_centres(values, plan.schema_of([str(wanted.of)]).number_of_groups([str(wanted.of)]))
+        return _share_centres(values, plan.number_of_cells([str(wanted.of)]))
     variable = plan.variable(str(wanted.of))
     low, high = (int(end / variable.step) * CENTRES for end in (variable.lower, variable.upper))
     step = variable.step / CENTRES
@@ -433,14 +423,14 @@ def true_errors(records: Records, wanted: PublishSection, centres: Whole) -> lis
     """Standard errors without noise, in multiples of the unit of each cell, rounded down. Confidential."""
     plan = records.plan
     groups = records.cells(wanted.by)
-    number = plan.schema_of(wanted.by).number_of_groups(wanted.by)
+    number = plan.number_of_cells(wanted.by)
     sizes = _largest(plan, wanted, centres)
     places = _Places.of(records)
     if wanted.kind != "proportion":
         residuals = _rounded(_residuals(records, wanted, centres[groups]), sizes[groups])
         return places.lengths(residuals, groups, number)
     shares = records.cells([str(wanted.of)])
-    each = plan.schema_of([str(wanted.of)]).number_of_groups([str(wanted.of)])
+    each = plan.number_of_cells([str(wanted.of)])
     found = np.zeros((number, each), dtype=object)
     for value in range(each):
         here = centres.reshape(number, each)[groups, value]

@@ -72,7 +72,7 @@ def design_estimates(
     """The estimates of the file without noise and their design standard errors, NaN where nothing tells them.
     Confidential. ``stage`` is that of :func:`first_stage`, for callers that ask about several tables."""
     plan = records.plan
-    groups = plan.schema_of(wanted.by).number_of_groups(wanted.by)
+    groups = plan.number_of_cells(wanted.by)
     weights = np.asarray(records.weights * near(plan.weight_step), dtype=np.float64)
     domains = records.cells(wanted.by)
     section = plan.design.replicates
@@ -131,7 +131,7 @@ def _asked(sample: WeightedSample | ReplicatedSample, records: Records, wanted: 
     if wanted.kind == "proportion":
         names = [str(wanted.of)]
         categories = records.cells(names)
-        number = plan.schema_of(names).number_of_groups(names)
+        number = plan.number_of_cells(names)
         return [sample.ratios((categories == category).astype(np.float64)) for category in range(number)]
     raise errors.estimate_question(f"A table of {wanted.kind}", "has no design standard error")
 
@@ -153,7 +153,7 @@ def _note(records: Records) -> str:
 
 
 def _labels(plan: SurveyPlan, by: tuple[str, ...]) -> list[pl.Series]:
-    labels = plan.schema_of(by).labels(by)
+    labels = plan.labels_of(by)
     return [pl.Series(name, [label[at] for label in labels]) for at, name in enumerate(by)]
 
 
