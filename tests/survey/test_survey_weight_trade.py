@@ -214,10 +214,10 @@ def test_sharper_facts_give_smaller_errors():
     listed = PublicWeights.listed([(12, 4000), (60, 800), (900, 3)])
     bounded = PublicWeights(12, 900, listed.population, 4803, 4803)
     vague = PublicWeights(12, 900, listed.population, 4000, 5000, 1000)
-    errors = [WeightTrade(one, 1, epsilon=1).recommended_cut().cell_squared for one in (listed, bounded, vague)]
+    errors = [WeightTrade(one, 1, epsilon=1).recommended_cut().squared("cell") for one in (listed, bounded, vague)]
     assert errors == sorted(errors) and errors[0] < errors[1] < errors[2]
     few = WeightTrade(bounded, 1, epsilon=1, cell_records=2).recommended_cut()
-    assert few.cell_squared < errors[1]
+    assert few.squared("cell") < errors[1]
 
 
 def test_listed_weights_off_the_lattice_are_rounded_and_the_bias_says_so():

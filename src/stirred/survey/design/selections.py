@@ -30,6 +30,9 @@ Sample = tuple[int, ...]
 """The numbers of the units of a sample, from 0 on."""
 
 
+_Node = tuple[str, int]
+
+
 def records_changed(design: Mapping[Sample, Fraction], unit: int) -> int:
     """The least number of records, in a coupling, by which samples with the unit and without it differ."""
     taken = {frozenset(s): p for s, p in design.items() if unit in s}
@@ -48,40 +51,29 @@ def records_changed(design: Mapping[Sample, Fraction], unit: int) -> int:
 
 def _can_be_moved(supply: list[Fraction], demand: list[Fraction], allowed: list[list[bool]]) -> bool:
     """Whether all supply can go to demand along allowed pairs: augmenting paths with exact amounts."""
-    spare, wanted = list(supply), list(demand)
-    moved = [[Fraction(0)] * len(demand) for _ in supply]
-    while any(spare):
-        came_from: dict[tuple[str, int], tuple[str, int] | None] = {("s", i): None for i, x in enumerate(spare) if x}
-        queue, end = list(came_from), None
-        for side, place in queue:
-            if side == "t" and wanted[place]:
-                end = (side, place)
-                break
-            steps = (
-                [("t", j) for j in range(len(demand)) if allowed[place][j]]
-                if side == "s"
-                else [("s", i) for i in range(len(supply)) if moved[i][place]]
-            )
-            for step in steps:
-                if step not in came_from:
-                    came_from[step] = (side, place)
+    start, end = ("start", 0), ("end", 0)
+    room: dict[_Node, dict[_Node, Fraction]] = {start: {("s", i): amount for i, amount in enumerate(supply)}, end: {}}
+    for i, row in enumerate(allowed):
+        room["s", i] = {("t", j): supply[i] for j, may in enumerate(row) if may}
+    for j, amount in enumerate(demand):
+        room["t", j] = {end: amount}
+    while any(room[start].values()):
+        came_from, queue = {start: start}, [start]
+        for place in queue:
+            for step, left in room[place].items():
+                if left and step not in came_from:
+                    came_from[step] = place
                     queue.append(step)
-        if end is None:
+        if end not in came_from:
             return False
         path = [end]
-        while (before := came_from[path[-1]]) is not None:
-            path.append(before)
-        path.reverse()
-        edges = list(itertools.pairwise(path))
-        back = [moved[b[1]][a[1]] for a, b in edges if a[0] == "t"]
-        amount = min([spare[path[0][1]], wanted[end[1]], *back])
-        for a, b in edges:
-            if a[0] == "s":
-                moved[a[1]][b[1]] += amount
-            else:
-                moved[b[1]][a[1]] -= amount
-        spare[path[0][1]] -= amount
-        wanted[end[1]] -= amount
+        while path[-1] != start:
+            path.append(came_from[path[-1]])
+        edges = [(one, other) for other, one in itertools.pairwise(path)]
+        amount = min(room[one][other] for one, other in edges)
+        for one, other in edges:
+            room[one][other] -= amount
+            room[other][one] = room[other].get(one, Fraction(0)) + amount
     return True
 
 

@@ -25,7 +25,7 @@ from typing import Any, Literal
 from stirred import errors
 from stirred._fractions import NOT_A_NUMBER, as_fraction
 from stirred.spec.exact import near
-from stirred.survey.plan.settings import CHANGES, Change, Setting
+from stirred.survey.plan.settings import Change, Setting, require_change
 
 
 @dataclass(frozen=True)
@@ -123,9 +123,7 @@ class SurveyFacts:
             raise errors.survey_bounds_missing("bounds of weights and values")
         if self.weights not in ("design", "final"):
             raise errors.survey_fact("The kind of weights", "is 'design' or 'final'")
-        for name in ("fewest", "most"):
-            if type(getattr(self, name)) is not int or getattr(self, name) < 1:
-                raise errors.survey_fact("The number of records in a sample", "is a whole number, at least 1")
+        require_sizes(self)
         if self.fewest > self.most:
             raise errors.survey_fact("The fewest records", "are at most as many as the most")
 
@@ -153,6 +151,20 @@ def number(value: Any, what: str) -> Fraction:
         raise errors.survey_fact(what, "is a finite number, such as 12, '0.05' or '1/3'") from None
 
 
+def require_number(facts: Any, name: str, what: str) -> None:
+    """Make a field that must be stated an exact number."""
+    if getattr(facts, name) is None:
+        raise errors.survey_bounds_missing(f"{what[0].lower()}{what[1:]}")
+    object.__setattr__(facts, name, number(getattr(facts, name), what))
+
+
+def require_sizes(facts: Any) -> None:
+    """Raise unless the fewest and the most records of a sample are such numbers."""
+    for given in (facts.fewest, facts.most):
+        if type(given) is not int or given < 1:
+            raise errors.survey_fact("The number of records in a sample", "is a whole number, at least 1")
+
+
 KINDS = ("horvitz-thompson", "hajek", "ratio", "post-stratified")
 TARGETS = ("total", "mean", "proportion", "ratio")
 
@@ -166,7 +178,7 @@ class PostStratum:
     value: Bounds
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "population", _positive(self.population, "The size of a post-stratum"))
+        object.__setattr__(self, "population", positive(self.population, "The size of a post-stratum"))
         if type(self.fewest) is not int or self.fewest < 1:
             raise errors.denominator_may_be_zero("a post-stratum may hold no record of the sample")
 
@@ -198,7 +210,7 @@ class Estimator:
         for name in ("population", "size_total"):
             given = getattr(self, name)
             if given is not None:
-                object.__setattr__(self, name, _positive(given, "A public total"))
+                object.__setattr__(self, name, positive(given, "A public total"))
         object.__setattr__(self, "post_strata", tuple(self.post_strata))
         if (self.kind == "post-stratified") != bool(self.post_strata):
             raise errors.survey_fact("A post-stratified estimate, and no other,", "has post-strata")
@@ -245,7 +257,7 @@ class Sensitivity:
 
     def laplace_scale(self, epsilon: Any) -> Fraction:
         """The scale of Laplace noise for this epsilon (Definition 6.4.2)."""
-        return self.value / _positive(epsilon, "Epsilon")
+        return self.value / positive(epsilon, "Epsilon")
 
     def noise_sd(self, epsilon: Any) -> float:
         """The standard deviation of that noise: the root of 2, times its scale."""
@@ -261,8 +273,7 @@ def sensitivity(estimator: Estimator, facts: SurveyFacts, setting: Setting, chan
     >>> [int(sensitivity(Estimator(), frame, at, change).value) for change in ("unit", "value")]
     [9, 0]
     """
-    if change not in CHANGES:
-        raise errors.survey_fact("The change of a unit", f"is one of {', '.join(CHANGES)}")
+    require_change(change)
     _require_bounded(estimator, facts, setting)
     fixed, _ = weights_fixed(facts, setting)
     case = _Case(facts, setting, change, fixed, _may_vanish(facts, setting))
@@ -545,7 +556,8 @@ def _corners(first: Bounds, second: Bounds) -> Iterable[tuple[Fraction, Fraction
     return itertools.product(first.ends, second.ends)
 
 
-def _positive(value: Any, what: str) -> Fraction:
+def positive(value: Any, what: str) -> Fraction:
+    """An exact number above 0."""
     found = number(value, what)
     if found <= 0:
         raise errors.survey_fact(what, "is positive")

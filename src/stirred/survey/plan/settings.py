@@ -279,7 +279,7 @@ class Setting:
         Datasets are compared only if they agree on (1) the population that the frame is built from; (2) the frame \
 that the sample is drawn from.
         """
-        _require_change(change)
+        require_change(change)
         domain = Domain(
             DATASETS[self.level].format(survey=survey), starts=f"the {self.level}", record=f"{unit}: {self.protects}"
         )
@@ -324,7 +324,8 @@ def printed_amplification(setting: Setting) -> str:
     return "&".join(TABLE_6_3[setting.level]) or "–"
 
 
-def _require_change(change: str) -> None:
+def require_change(change: str) -> None:
+    """Raise unless a change of a unit is one of the two readings."""
     if change not in CHANGES:
         raise errors.survey_fact("The change of a unit", f"is one of {', '.join(CHANGES)}")
 

@@ -29,7 +29,7 @@ from stirred import errors
 from stirred._display import withheld
 from stirred._fractions import NOT_A_NUMBER, as_fraction
 from stirred.spec.exact import written
-from stirred.survey.plan.sensitivity import Bounds, number
+from stirred.survey.plan.sensitivity import Bounds, number, require_number
 
 _MOST_BITS = 10_000
 """Bits of a common denominator of weights, beyond which exact sums are refused."""
@@ -159,9 +159,7 @@ class WeightRule:
 
     def __post_init__(self) -> None:
         for name, what in (("lower", "The lower bound of weights"), ("upper", "The upper bound of weights")):
-            if getattr(self, name) is None:
-                raise errors.survey_bounds_missing(f"{what[0].lower()}{what[1:]}")
-            object.__setattr__(self, name, number(getattr(self, name), what))
+            require_number(self, name, what)
         object.__setattr__(self, "step", number(self.step, "The step of weights"))
         object.__setattr__(self, "shrink", number(self.shrink, "The shrinking of weights"))
         if self.centre is not None:
