@@ -442,57 +442,49 @@ def true_errors(records: Records, wanted: PublishSection, centres: Whole) -> lis
 # -- residuals ---------------------------------------------------------------------------------------------------
 
 
+def _scale(wanted: PublishSection) -> int:
+    """How many steps of a centre one step of the variable has; counts and totals have no centres."""
+    return 1 if wanted.kind in ("count", "total") else CENTRES
+
+
 def _residual_step(plan: SurveyPlan, wanted: PublishSection) -> Fraction:
     """The unit in which residuals are whole numbers."""
-    if wanted.kind == "count":
-        return plan.weight_step
-    if wanted.kind == "proportion":
-        return plan.weight_step / CENTRES
-    step = plan.weight_step * plan.variable(str(wanted.of)).step
-    return step if wanted.kind == "total" else step / CENTRES
+    return plan.weight_step * (1 if wanted.summed is None else plan.variable(wanted.summed).step) / _scale(wanted)
 
 
 def _residuals(records: Records, wanted: PublishSection, centres: Whole) -> NDArray[Any]:
     """What each record adds to the sum of residuals, in whole numbers."""
-    if wanted.kind == "count":
-        return records.weights
-    values = records.values[str(wanted.of)]
-    if wanted.kind == "total":
-        return records.weights * values
     weights: NDArray[Any] = records.weights
     if _too_long(records.plan, wanted):
-        weights, values, centres = (one.astype(object) for one in (weights, values, centres))
-    other = 1 if wanted.kind == "mean" else records.values[str(wanted.over)]
-    return np.asarray(weights * (CENTRES * values - centres * other))
+        weights, centres = weights.astype(object), centres.astype(object)
+    values, other = (1 if name is None else records.values[name] for name in (wanted.summed, wanted.over))
+    return np.asarray(weights * (_scale(wanted) * values - centres * other))
 
 
 def _too_long(plan: SurveyPlan, wanted: PublishSection) -> bool:
     """Whether residuals around some centre could have more than 64 bits, by the bounds of the plan."""
-    above = max(map(abs, _ends(plan, str(wanted.of))))
-    below = 1 if wanted.kind == "mean" else max(map(abs, _ends(plan, str(wanted.over))))
-    return int(plan.stratum_weights()[1] / plan.weight_step) * CENTRES * above * (1 + below) >= LARGEST
+    above, below = (max(map(abs, _ends(plan, name))) for name in (wanted.summed, wanted.over))
+    return int(plan.stratum_weights()[1] / plan.weight_step) * _scale(wanted) * above * (1 + below) >= LARGEST
 
 
 def _largest(plan: SurveyPlan, wanted: PublishSection, centres: Whole) -> NDArray[Any]:
     """By cell the largest residual that a record could have, in whole numbers; at least 1."""
-    weight = int(plan.stratum_weights()[1] / plan.weight_step)
-    ones = np.ones(len(centres), dtype=np.int64)
-    if wanted.kind == "count":
-        return ones * weight
     if wanted.kind == "proportion":
-        return ones * (weight * CENTRES)
-    ends = _ends(plan, str(wanted.of))
-    if wanted.kind == "total":
-        largest = max(1, weight * max(map(abs, ends)))
-        return (ones if largest < LARGEST else ones.astype(object)) * largest
-    others = (1, 1) if wanted.kind == "mean" else _ends(plan, str(wanted.over))
+        centres = np.zeros_like(centres)  # whatever they are
     if _too_long(plan, wanted):
         centres = centres.astype(object)
-    corners = [np.abs(CENTRES * value - centres * other) for value in ends for other in others]
-    return np.asarray(np.maximum(np.max(corners, axis=0), 1) * weight)
+    corners = [
+        np.abs(_scale(wanted) * value - centres * other)
+        for value in _ends(plan, wanted.summed)
+        for other in _ends(plan, wanted.over)
+    ]
+    return np.asarray(np.maximum(np.max(corners, axis=0), 1) * int(plan.stratum_weights()[1] / plan.weight_step))
 
 
-def _ends(plan: SurveyPlan, name: str) -> tuple[int, int]:
+def _ends(plan: SurveyPlan, name: str | None) -> tuple[int, int]:
+    """Between which numbers of steps the values of a variable lie; without one each record counts once."""
+    if name is None:
+        return 1, 1
     variable = plan.variable(name)
     return int(variable.lower / variable.step), int(variable.upper / variable.step)
 
