@@ -20,7 +20,7 @@ import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from stirred import errors
 from stirred._calls import refuses_wrong_arguments
@@ -31,6 +31,7 @@ Sample = tuple[int, ...]
 
 
 _Node = tuple[str, int]
+_Several = TypeVar("_Several", list[Any], Mapping[Any, Any])
 
 
 def records_changed(design: Mapping[Sample, Fraction], unit: int) -> int:
@@ -171,7 +172,7 @@ def poisson(probabilities: Iterable[Any]) -> Selection:
     With unequal probabilities the worst record is the one most likely taken: given the other coins the proof is the
     same as for equal ones.
     """
-    chances = tuple(dict.fromkeys(_probability(one) for one in _some("probabilities", probabilities)))
+    chances = tuple(dict.fromkeys(_probability(one) for one in _some("probabilities", list(probabilities))))
     return Selection(
         "Bernoulli sampling" if len(chances) == 1 else "Poisson sampling",
         "add or remove",
@@ -217,7 +218,7 @@ def stratified(strata: Mapping[Any, Sequence[int]]) -> Selection:
     allocation that are public and fixed, and a record that cannot change its stratum.
     """
     shares = tuple(
-        dict.fromkeys(_share(*_pair(f"Stratum {name!r}", pair)) for name, pair in _named("strata", strata).items())
+        dict.fromkeys(_share(*_pair(f"Stratum {name!r}", pair)) for name, pair in _some("strata", strata).items())
     )
     return Selection(
         "stratified simple random sampling",
@@ -289,7 +290,7 @@ def by_size(probabilities: Iterable[Any], scheme: Scheme) -> Selection:
     """
     if scheme not in SCHEMES:
         raise errors.unknown_choice("scheme", scheme, SCHEMES)
-    chances = [_probability(one) for one in _some("probabilities", probabilities)]
+    chances = [_probability(one) for one in _some("probabilities", list(probabilities))]
     total = sum(chances, Fraction(0))
     if abs(total - round(total)) > Fraction(1, 10**9):
         raise errors.parameter_out_of_range("The sum of the probabilities", float(total), "a whole number")
@@ -372,7 +373,7 @@ def _none(design: str, reason: str) -> Selection:
 def checked_samples(samples: Samples) -> dict[Sample, Fraction]:
     """The samples of positive probability; refused unless the probabilities are exact and sum to one."""
     design: dict[Sample, Fraction] = {}
-    for sample, chance in _named("samples", samples).items():
+    for sample, chance in _some("samples", samples).items():
         try:
             units, probability = tuple(operator.index(unit) for unit in sample), as_fraction(chance)
         except NOT_A_NUMBER:
@@ -422,14 +423,7 @@ def _pair(what: str, pair: Sequence[int]) -> tuple[int, int]:
     return pair[0], pair[1]
 
 
-def _some(what: str, values: Iterable[Any]) -> list[Any]:
-    found = list(values)
-    if not found:
-        raise errors.parameter_out_of_range(f"The list of {what}", "empty", "one or more")
-    return found
-
-
-def _named(what: str, values: Mapping[Any, Any]) -> Mapping[Any, Any]:
+def _some(what: str, values: _Several) -> _Several:
     if not values:
         raise errors.parameter_out_of_range(f"The list of {what}", "empty", "one or more")
     return values

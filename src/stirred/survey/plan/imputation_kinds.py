@@ -98,7 +98,7 @@ def sensitivity_before_imputation(name: str, missing: int, observed: int | None 
     '51'
     """
     kind = imputation_kind(name)
-    _whole(missing, "The number of missing values", 0)
+    at_least(missing, "The number of missing values", 0)
     by = _number(width, "The range of the variable", zero=True)
     if kind.growth == "none":
         return by
@@ -108,7 +108,7 @@ def sensitivity_before_imputation(name: str, missing: int, observed: int | None 
         raise errors.imputation_depends(kind.name, "how many records one record changes is not known")
     if observed is None:
         raise errors.survey_bounds_missing("the fewest observed values that there can be")
-    _whole(observed, "The number of observed values", 1)
+    at_least(observed, "The number of observed values", 1)
     return by * (1 + Fraction(missing, observed))
 
 
@@ -131,9 +131,9 @@ def records_touched(name: str, missing: int, copies: int | None = None) -> int:
     (51, 2)
     """
     kind = imputation_kind(name)
-    _whole(missing, "The number of missing values", 0)
+    at_least(missing, "The number of missing values", 0)
     if copies is not None:
-        _whole(copies, "The number of copies of one respondent", 0)
+        at_least(copies, "The number of copies of one respondent", 0)
         if kind.name != "hot deck":
             raise errors.imputation_number("The number of copies", "left out, except for hot deck")
     if kind.growth == "none":
@@ -172,7 +172,8 @@ def loss_with_imputation(name: str, analysis: Any, parameters: Any = 0) -> Fract
     return first + second
 
 
-def _whole(value: Any, what: str, least: int) -> None:
+def at_least(value: Any, what: str, least: int) -> None:
+    """Raise unless a number is whole and not below the least."""
     if type(value) is not int or value < least:
         raise errors.imputation_number(what, f"a whole number, at least {least}")
 

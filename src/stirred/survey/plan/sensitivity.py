@@ -279,7 +279,7 @@ def sensitivity(estimator: Estimator, facts: SurveyFacts, setting: Setting, chan
     case = _Case(facts, setting, change, fixed, _may_vanish(facts, setting))
     found = {
         "horvitz-thompson": _horvitz_thompson,
-        "hajek": _hajek,
+        "hajek": _ratio,
         "ratio": _ratio,
         "post-stratified": _post_stratified,
     }[estimator.kind](estimator, case)
@@ -414,29 +414,23 @@ def _horvitz_thompson(estimator: Estimator, case: _Case) -> _Found:
     return _Found(own + others, attained and len(case.facts.units) == 1, rule, "section 6.4.5")
 
 
-def _hajek(estimator: Estimator, case: _Case) -> _Found:
-    """A weighted mean moves by at most its record's share of the weight, times how far values lie apart."""
-    facts, plain = case.facts, len(case.facts.units) == 1
-    if not case.fixed:
-        value = facts.value.width * _largest_share(facts.weight.high / facts.weight.low, facts.fewest, facts.most)
-        return _Found(value, plain, _ALL_CHANGE, "derived; all weights within their bounds")
-    rule, source = "(max x - min x) max w / (max w + (n - 1) min w)", "derived from section 7.4"
-    units = tuple(replace(one, size=Bounds(Fraction(1), Fraction(1))) for one in facts.units)
-    return _Found(_largest_step(case, units), plain, rule, source)
-
-
 def _ratio(estimator: Estimator, case: _Case) -> _Found:
-    """A ratio is a mean of the units' own ratios, each with the weight times the size for its weight."""
-    facts = case.facts
-    if any(_size(one).low <= 0 for one in facts.units):
+    """A ratio is a mean of the units' own ratios, each with the weight times the size for its weight; a weighted mean
+    is a ratio whose sizes are 1. It moves by at most its record's share of the weight, times how far values lie apart.
+    """
+    facts, units, mean = case.facts, case.facts.units, estimator.kind == "hajek"
+    if mean:
+        units = tuple(replace(one, size=Bounds(Fraction(1), Fraction(1))) for one in units)
+    if any(_size(one).low <= 0 for one in units):
         raise errors.denominator_may_be_zero("the denominator of the ratio may be zero")
+    attained = mean and len(units) == 1
     if case.fixed:
-        return _Found(_largest_step(case, facts.units), False, _OWN_SHARE, "derived; upper bound over corners")
-    ratios = _ratios(facts.units)
-    sizes = around([_size(one) for one in facts.units])
+        rule, source = _OWN_SHARE_OF_MEANS if mean else _OWN_SHARE
+        return _Found(_largest_step(case, units), attained, rule, source)
+    sizes = around([_size(one) for one in units])
     spread = facts.weight.high * sizes.high / (facts.weight.low * sizes.low)
-    value = ratios.width * _largest_share(spread, facts.fewest, facts.most)
-    return _Found(value, False, _ALL_CHANGE, "derived; all weights within their bounds")
+    value = _ratios(units).width * _largest_share(spread, facts.fewest, facts.most)
+    return _Found(value, attained, _ALL_CHANGE, "derived; all weights within their bounds")
 
 
 def _post_stratified(estimator: Estimator, case: _Case) -> _Found:
@@ -468,7 +462,11 @@ def _post_stratified(estimator: Estimator, case: _Case) -> _Found:
     return _Found(value, False, rule, "derived; upper bound over post-strata")
 
 
-_OWN_SHARE = "(max y/z - min y/z) times a record's largest share of the denominator"
+_OWN_SHARE = (
+    "(max y/z - min y/z) times a record's largest share of the denominator",
+    "derived; upper bound over corners",
+)
+_OWN_SHARE_OF_MEANS = ("(max x - min x) max w / (max w + (n - 1) min w)", "derived from section 7.4")
 _ALL_CHANGE = "(max - min) times the largest part of the weight that can move from low to high values"
 
 
