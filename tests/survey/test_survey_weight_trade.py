@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import NamedTuple
@@ -108,8 +109,11 @@ def test_most_weight_above_and_below_a_level(public, level, records):
             for one in possible
         )
 
-    assert public.most_above(level, records) == searched(1)
-    assert public.most_below(level, records) == searched(-1)
+    unit = math.lcm(public.unit, level.denominator)
+    at = int(level * unit)
+    for sign in (1, -1):
+        found = public.largest_sum(lambda weight, sign=sign: max(sign * (weight - at), 0), unit, records)
+        assert Fraction(found, unit) == searched(sign)
 
 
 @given(

@@ -37,7 +37,7 @@ and the root is rounded down exactly.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal
@@ -284,7 +284,12 @@ def noise_for(plan: SurveyPlan, found: Reach, class_of: Classes, step: Fraction,
     else:
         parameters = tuple(one / (2 * budget * step**2) for one in found.square)
     if max(parameters) > (LARGEST_SCALE if plan.noise == "laplace" else LARGEST_SCALE**2):
-        raise errors.survey_noise_too_wide()
+        raise errors.PlanError(
+            "survey-noise",
+            "A query or a measured standard error would need noise of more than 2^40 steps of its variable.",
+            'State a larger step of its variable, such as 100 for incomes, with rounding = "nearest"; or closer '
+            "bounds, or a larger budget.",
+        )
     return CellNoise(plan.noise, step, parameters, class_of)
 
 
@@ -292,10 +297,6 @@ def _merged(limits: Sequence[tuple[Fraction, Fraction]]) -> tuple[list[tuple[Fra
     """Equal limits once, and for each of the given ones which it is."""
     once = list(dict.fromkeys(limits))
     return once, np.array([once.index(one) for one in limits], dtype=np.int64)
-
-
-Measured = Mapping[str, Whole]
-"""By query the noisy sum of every cell, in multiples of the query's step."""
 
 
 def contributions(records: Records, of: str | None) -> Whole:

@@ -120,14 +120,10 @@ def _asked(sample: WeightedSample | ReplicatedSample, records: Records, wanted: 
     def values(name: str) -> Numbers:
         return np.asarray(records.values[name] * near(plan.variable(name).step))
 
-    if wanted.kind == "count":
-        return [sample.totals()]
-    if wanted.kind == "total":
-        return [sample.totals(values(str(wanted.of)))]
-    if wanted.kind == "mean":
-        return [sample.ratios(values(str(wanted.of)))]
-    if wanted.kind == "ratio":
-        return [sample.ratios(values(str(wanted.of)), values(str(wanted.over)))]
+    if wanted.kind in ("count", "total"):
+        return [sample.totals(None if wanted.summed is None else values(wanted.summed))]
+    if wanted.kind in ("mean", "ratio"):
+        return [sample.ratios(values(str(wanted.summed)), None if wanted.over is None else values(wanted.over))]
     if wanted.kind == "proportion":
         names = [str(wanted.of)]
         categories = records.cells(names)

@@ -342,7 +342,12 @@ def _raked(table: Array, margins: Sequence[Margin]) -> Array:
             for code, total in zip(codes, wanted, strict=True)
         )
     if gap > TOLERANCE:
-        raise errors.calibration_not_reached(rounds, gap)
+        raise errors.SurveyError(
+            "calibration-not-reached",
+            f"After {rounds:,} rounds the weights still miss a total by {gap:.2g} of its size.",
+            "Allow more rounds or wider bounds, or join small categories; or take the weights as they are "
+            "(must_converge=False).",
+        )
     return factors
 
 

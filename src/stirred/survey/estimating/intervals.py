@@ -144,16 +144,12 @@ class DesignBound:
         weights = [near(plan.stratum_weights(one)[1]) for one in strata]
         if design.selection == "independent":
             return cls(within * max(weights), 0.0)
-        sizes = [(design.selected, design.population)] if design.strata is None else []
-        sizes += [(design.sizes[str(one)].selected, design.sizes[str(one)].population) for one in strata if one]
-        if any(selected is None for selected, _ in sizes):
+        sizes = plan.selected_units
+        if sizes is None:
             return None
-        numbers = [int(selected or 0) for selected, _ in sizes]
-        factors = [
-            (1 - n / (N or inf)) * n / (n - 1) if n > 1 else 0.0 for n, (_, N) in zip(numbers, sizes, strict=True)
-        ]
+        factors = [(1 - n / (N or inf)) * n / (n - 1) if n > 1 else 0.0 for n, N in sizes]
         largest = max(factor * weight for factor, weight in zip(factors, weights, strict=True))
-        return cls(within * largest, min(factors) / sum(numbers))
+        return cls(within * largest, min(factors) / sum(n for n, _ in sizes))
 
     def total(self, low: float, high: float, counts: Array) -> Curve:
         """The bound for totals of values between two numbers, in groups of at most so many; counts have 0 and 1."""
@@ -174,12 +170,8 @@ class DesignBound:
 def degrees_of_freedom(plan: SurveyPlan) -> int | None:
     """Selected primary units less strata; None where the plan does not say how many are selected, or their number is
     random."""
-    design = plan.design
-    if design.selection == "independent":
-        return None
-    if design.strata is not None:
-        return sum(one.selected - 1 for one in design.sizes.values())
-    return None if design.selected is None else design.selected - 1
+    sizes = plan.selected_units
+    return None if sizes is None else sum(n - 1 for n, _ in sizes)
 
 
 def measured_errors(survey: MeasuredSurvey, wanted: PublishSection) -> SamplingErrors | None:

@@ -30,11 +30,10 @@ from stirred.margins.schema import Schema
 from stirred.releases.folder.documents import ReleasedTable
 from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.spec.exact import near
-from stirred.survey.data import Whole
+from stirred.survey.data import Whole, multiples
 from stirred.survey.measuring import ErrorTable, query_noise, query_step
 from stirred.survey.plan.fields import SurveyPlan
 from stirred.survey.plan.sections import PublishSection, QuerySection
-from stirred.survey.weights.rules import nearest
 from stirred.tables import Column, Table
 from stirred.tables.columns import ColumnEncoder, as_text
 from stirred.tables.exact_numbers import largest, whole_array
@@ -277,12 +276,9 @@ def _multiples(release: ReleaseFolder, column: Column, step: Fraction) -> Whole:
     if not (pa.types.is_integer(kind) or pa.types.is_decimal(kind)) or column.values.null_count:
         raise errors.not_a_release(release.path, "a measured number is empty, or is no exact number")
     numbers, _, digits = whole_array(column)
-    ratio = Fraction(1) / (step * 10**digits)
-    if largest(numbers) * ratio.numerator >= 1 << 62:
-        numbers = numbers.astype(object)
-    multiples, whole = nearest(numbers * ratio.numerator, ratio.denominator)
+    found, whole = multiples(numbers, Fraction(1) / (step * 10**digits))
     if not whole.all():
         raise errors.not_a_release(release.path, "a measured number is no whole multiple of its step")
-    if largest(multiples) >= MOST:
+    if largest(found) >= MOST:
         raise errors.not_a_release(release.path, "a measured number is larger than any that is released")
-    return multiples[column.codes]
+    return found[column.codes]

@@ -8,6 +8,7 @@ nothing. Shares of the budget are fractions that add up to exactly one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Self, TypeVar
@@ -146,18 +147,9 @@ class SurveyPlan(Plan):
     @cached_property
     def weight_rule(self) -> WeightRule | None:
         """The published rule that every weight goes through; None where every record counts once."""
-        weights = self.weights
-        if weights is None:
+        if self.weights is None:
             return None
-        return WeightRule(
-            weights.lower,
-            weights.upper,
-            weights.step,
-            weights.outside,
-            weights.rounding,
-            weights.shrink,
-            weights.centre,
-        )
+        return WeightRule(**{one.name: getattr(self.weights, one.name) for one in fields(WeightRule)})
 
     def stratum_weights(self, stratum: str | None = None) -> tuple[Fraction, Fraction]:
         """Bounds of the weights after the rule, in one stratum or in all."""

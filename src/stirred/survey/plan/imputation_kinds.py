@@ -156,7 +156,15 @@ def loss_with_imputation(name: str, analysis: Any, parameters: Any = 0) -> Fract
     """
     kind = imputation_kind(name)
     if kind.name == "hot deck":
-        raise errors.hot_deck_refused()
+        raise errors.SurveyError(
+            "hot-deck",
+            "Hot-deck imputation copies answers of one respondent into records of others, so that an imputed value "
+            "depends on another record and not only on parameters of a model: one respondent may decide every imputed "
+            "value, and no bound that does not grow with their number is known (thesis, section 7.6).",
+            "Impute row by row from parameters that are estimated under a share of the budget "
+            "(stirred.survey.imputing), or leave the values missing and make 'missing' one of the values that are "
+            "counted.",
+        )
     if kind.growth == "unknown":
         raise errors.imputation_depends(kind.name, "what is written into a row depends on other rows")
     if kind.growth != "none":

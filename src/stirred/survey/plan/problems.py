@@ -74,7 +74,13 @@ def covers(plan: SurveyPlan, of: str | None, names: Iterable[str]) -> bool:
 
 def _unit(plan: SurveyPlan) -> None:
     if plan.row is not None and plan.row.strip().lower() != plan.unit.strip().lower():
-        raise errors.unit_is_not_the_row(plan.unit, plan.row)
+        raise errors.PlanError(
+            "unit-is-not-the-row",
+            f"The plan protects one {plan.unit}, and a row of its file is one {plan.row}. The noise is for one row: a "
+            "unit of nine rows would lose 9 times the stated epsilon, or 81 times the stated rho.",
+            f'Make a file with one row for each {plan.unit}, or protect what a row is (unit = "{plan.row}"). Several '
+            "rows for one unit are not supported yet.",
+        )
     for name in plan.allow:
         if name not in ALLOWED and not name.startswith(SEVERAL_ROWS):
             known = f"{SEVERAL_ROWS}COLUMN, {' and '.join(ALLOWED)}"

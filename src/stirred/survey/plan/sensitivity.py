@@ -347,12 +347,21 @@ class _Found:
 
 def _require_bounded(estimator: Estimator, facts: SurveyFacts, setting: Setting) -> None:
     if not facts.once:
-        raise errors.counted_twice()
+        raise errors.SurveyError(
+            "survey-unit-twice",
+            "A unit may stand in the sample more than once, and the sensitivities here are for one record per unit.",
+            "Sample without replacement, or merge the records of a unit.",
+        )
     if facts.weights == "final" and not facts.weights_cut_by_rule:
         raise errors.weights_unbounded()
     depends = not facts.population_changes_one if setting.level == "population" else facts.design_depends_on_frame
     if setting.level in ("population", "frame") and depends:
-        raise errors.sample_not_followed(setting.level)
+        raise errors.SurveyError(
+            "survey-sampling-depends",
+            f"At the level of the {setting.level}, changing one record may change who is sampled, so that no bound on "
+            "the estimate is known.",
+            "Start the mechanism at the target sample, or use a design that one record does not change.",
+        )
     if estimator.target == "proportion":
         bounds = [one.value for one in estimator.post_strata] or [facts.value]
         if any(one.low < 0 or one.high > 1 for one in bounds):

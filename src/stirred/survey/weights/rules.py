@@ -206,9 +206,17 @@ class WeightRule:
         """What :meth:`apply` and :meth:`effects` give, of one look at the weights."""
         multiples, found = self._looked_at(weights, scale, missing)
         if found.missing:
-            raise errors.weight_missing(found.missing)
+            raise errors.SurveyError(
+                "weight-missing",
+                f"{found.missing:,} records have no weight.",
+                "Give each record a weight, or leave out of the file what is not in the sample.",
+            )
         if found.not_positive:
-            raise errors.weight_not_positive(found.not_positive)
+            raise errors.SurveyError(
+                "weight-not-positive",
+                f"{found.not_positive:,} records have a weight of 0 or less.",
+                "Leave out of the file what is not in the sample; weights are positive.",
+            )
         if self.outside == "refuse" and (count := found.below + found.above):
             raise errors.weight_outside(count, written(self.lower), written(self.upper))
         if self.rounding == "refuse" and found.off_lattice:

@@ -142,24 +142,6 @@ class PublicWeights:
         """How many parts of 1 all worst weights are whole multiples of."""
         return math.lcm(*{weight.denominator for classes in self.worst for weight, _ in classes})
 
-    def most_above(self, level: Any, records: int | None = None) -> Fraction:
-        """The largest possible sum of (weight - level) over weights above a level, of at most so many records.
-
-        >>> PublicWeights(1, 10, population=100, fewest=40, most=40).most_above(8)
-        Fraction(12, 1)
-        """
-        return self._most(level, 1, records)
-
-    def most_below(self, level: Any, records: int | None = None) -> Fraction:
-        """The largest possible sum of (level - weight) over weights below a level, of at most so many records."""
-        return self._most(level, -1, records)
-
-    def _most(self, level: Any, sign: int, records: int | None) -> Fraction:
-        given = number(level, "A level of weights")
-        unit = math.lcm(self.unit, given.denominator)
-        at = int(given * unit)
-        return Fraction(self.largest_sum(lambda weight: max(sign * (weight - at), 0), unit, records), unit)
-
     def largest_sum(self, change: Callable[[int], int], unit: int, records: int | None = None) -> int:
         """The largest sum of a function of the weights, over all records or the at most so many where it is largest.
 
