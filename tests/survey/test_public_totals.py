@@ -7,7 +7,7 @@ import pytest
 from survey_files import recorded, same, survey
 
 from stirred.errors import SurveyError
-from stirred.survey.estimating.public_totals import calibrate_linearly, categories, post_stratify, rake
+from stirred.survey.estimating.adjusted import calibrate_linearly, categories, post_stratify, rake
 
 
 def public():

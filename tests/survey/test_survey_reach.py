@@ -11,7 +11,7 @@ from small_survey_plans import all_records, distinct_rows, file_of, may_become, 
 from repeats import times
 from stirred.errors import StirredError
 from stirred.survey.data import read_records
-from stirred.survey.measuring import contributions, number_of_cells, query_noise
+from stirred.survey.measuring import contributions, query_noise
 
 
 def spent(plan, query, change: np.ndarray) -> np.ndarray:
@@ -28,7 +28,7 @@ def changes(plan, query) -> np.ndarray:
     states = all_records(plan)
     together = read_records(plan.model_copy(update={"sample": plan.sample.model_copy(update={"most": None})}),
                             file_of(states))  # fmt: skip
-    each = np.zeros((len(states), number_of_cells(plan, query)), dtype=np.int64)
+    each = np.zeros((len(states), plan.number_of_cells(query.by)), dtype=np.int64)
     each[np.arange(len(states)), together.cells(query.by)] = contributions(together, query.of)
     pairs = [(i, j) for i, one in enumerate(states) for j, other in enumerate(states) if may_become(plan, one, other)]
     own = each[[j for _, j in pairs]] - each[[i for i, _ in pairs]]

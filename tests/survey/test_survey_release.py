@@ -149,7 +149,7 @@ def test_the_same_seed_gives_the_same_draw_and_is_marked(tmp_path):
     one, other, third = (survey.draw(plan_of(), FRAME, source=SeededSource(seed)) for seed in (1, 1, 2))
     for query in one.plan.queries:
         assert np.array_equal(one.survey.sums[query.name], other.survey.sums[query.name])
-    assert one.drawn.models == other.drawn.models
+    assert one.models == other.models
     assert any(not np.array_equal(one.survey.sums[name], third.survey.sums[name]) for name in one.survey.sums)
     assert not one.for_release and one.specification.marks
     with pytest.raises(StirredError) as refused:

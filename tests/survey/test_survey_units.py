@@ -18,7 +18,6 @@ from stirred.semantics.sentences.formatting import guarantee_line
 from stirred.spec.algebra import compose
 from stirred.survey.checking.against_plan import looks_like_id
 from stirred.survey.data import read_records
-from stirred.survey.documents import SurveyRelease
 from stirred.survey.estimating.measured import MeasuredSurvey
 from stirred.survey.measuring import query_noise, true_sums
 from stirred.survey.plan.fields import SurveyPlan
@@ -325,7 +324,7 @@ def without(tmp_path_factory) -> Path:
     folder = tmp_path_factory.mktemp("without") / "out"
     drawn = stirred.mechanisms.named("survey").draw(plan, PERSONS)
     sums = {"count-sex-band": np.array([150, 120, 150, 120, -2, 1]), "income-sex": np.array([700, 500, 3])}
-    SurveyRelease(replace(drawn.drawn, survey=MeasuredSurvey(plan, sums))).write(folder)
+    replace(drawn, survey=MeasuredSurvey(plan, sums)).write(folder)
     return folder
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import NamedTuple
@@ -108,8 +109,11 @@ def test_most_weight_above_and_below_a_level(public, level, records):
             for one in possible
         )
 
-    assert public.most_above(level, records) == searched(1)
-    assert public.most_below(level, records) == searched(-1)
+    unit = math.lcm(public.unit, level.denominator)
+    at = int(level * unit)
+    for sign in (1, -1):
+        found = public.largest_sum(lambda weight, sign=sign: max(sign * (weight - at), 0), unit, records)
+        assert Fraction(found, unit) == searched(sign)
 
 
 @given(
@@ -214,10 +218,10 @@ def test_sharper_facts_give_smaller_errors():
     listed = PublicWeights.listed([(12, 4000), (60, 800), (900, 3)])
     bounded = PublicWeights(12, 900, listed.population, 4803, 4803)
     vague = PublicWeights(12, 900, listed.population, 4000, 5000, 1000)
-    errors = [WeightTrade(one, 1, epsilon=1).recommended_cut().cell_squared for one in (listed, bounded, vague)]
+    errors = [WeightTrade(one, 1, epsilon=1).recommended_cut().squared("cell") for one in (listed, bounded, vague)]
     assert errors == sorted(errors) and errors[0] < errors[1] < errors[2]
     few = WeightTrade(bounded, 1, epsilon=1, cell_records=2).recommended_cut()
-    assert few.cell_squared < errors[1]
+    assert few.squared("cell") < errors[1]
 
 
 def test_listed_weights_off_the_lattice_are_rounded_and_the_bias_says_so():

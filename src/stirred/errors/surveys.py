@@ -15,15 +15,6 @@ def survey_fact(what: str, must: str) -> SurveyError:
     return SurveyError("survey-fact", f"{what} {must}.", "Change that in the plan, or in what is passed.")
 
 
-def no_such_setting(starts: str, held_fixed: str) -> SurveyError:
-    return SurveyError(
-        "survey-setting",
-        f"None of the ten settings starts at the {starts} and holds the {held_fixed} fixed.",
-        "A mechanism starts at the population, frame, target sample or responding sample, and holds fixed a stage "
-        "before that one, or nothing.",
-    )
-
-
 def survey_bounds_missing(what: str) -> SurveyError:
     return SurveyError(
         "survey-bounds",
@@ -39,23 +30,6 @@ def weights_unbounded() -> SurveyError:
         "much is not known (thesis, Table 6.2).",
         'Cut the weights at published limits and say so (outside = "cut" in a plan, weights_cut_by_rule among facts), '
         "or use the design weights.",
-    )
-
-
-def sample_not_followed(level: str) -> SurveyError:
-    return SurveyError(
-        "survey-sampling-depends",
-        f"At the level of the {level}, changing one record may change who is sampled, so that no bound on the estimate "
-        "is known.",
-        "Start the mechanism at the target sample, or use a design that one record does not change.",
-    )
-
-
-def counted_twice() -> SurveyError:
-    return SurveyError(
-        "survey-unit-twice",
-        "A unit may stand in the sample more than once, and the sensitivities here are for one record per unit.",
-        "Sample without replacement, or merge the records of a unit.",
     )
 
 
@@ -254,22 +228,6 @@ def weights_not_whole(problem: str) -> SurveyError:
     )
 
 
-def weight_missing(records: int) -> SurveyError:
-    return SurveyError(
-        "weight-missing",
-        f"{records:,} records have no weight.",
-        "Give each record a weight, or leave out of the file what is not in the sample.",
-    )
-
-
-def weight_not_positive(records: int) -> SurveyError:
-    return SurveyError(
-        "weight-not-positive",
-        f"{records:,} records have a weight of 0 or less.",
-        "Leave out of the file what is not in the sample; weights are positive.",
-    )
-
-
 def weight_outside(records: int, lower: str, upper: str) -> SurveyError:
     return SurveyError(
         "weight-outside",
@@ -297,17 +255,6 @@ def weight_facts(problem: str) -> SurveyError:
 
 def unknown_imputation(known: Sequence[str]) -> SurveyError:
     return SurveyError("imputation-kind", "There is no such kind of imputation.", f"Choose one of {listed(known)}.")
-
-
-def hot_deck_refused() -> SurveyError:
-    return SurveyError(
-        "hot-deck",
-        "Hot-deck imputation copies answers of one respondent into records of others, so that an imputed value depends "
-        "on another record and not only on parameters of a model: one respondent may decide every imputed value, and "
-        "no bound that does not grow with their number is known (thesis, section 7.6).",
-        "Impute row by row from parameters that are estimated under a share of the budget (stirred.survey.imputing), "
-        "or leave the values missing and make 'missing' one of the values that are counted.",
-    )
 
 
 def imputation_depends(kind: str, why: str) -> SurveyError:
@@ -362,15 +309,6 @@ def calibration_totals(problem: str, remedy: str) -> SurveyError:
     return SurveyError("calibration-totals", f"{problem}.", f"{remedy}.")
 
 
-def calibration_not_reached(rounds: int, gap: float) -> SurveyError:
-    return SurveyError(
-        "calibration-not-reached",
-        f"After {rounds:,} rounds the weights still miss a total by {gap:.2g} of its size.",
-        "Allow more rounds or wider bounds, or join small categories; or take the weights as they are "
-        "(must_converge=False).",
-    )
-
-
 def survey_plan_blank(fields: Sequence[str]) -> PlanError:
     return PlanError(
         "survey-plan",
@@ -385,25 +323,6 @@ def survey_plan(what: str, must: str) -> PlanError:
         "survey-plan",
         f"In a survey plan this must hold: {what} {must}.",
         "docs/surveys.md explains its fields (stirred docs surveys).",
-    )
-
-
-def unit_is_not_the_row(unit: str, row: str) -> PlanError:
-    return PlanError(
-        "unit-is-not-the-row",
-        f"The plan protects one {unit}, and a row of its file is one {row}. The noise is for one row: a unit of nine "
-        "rows would lose 9 times the stated epsilon, or 81 times the stated rho.",
-        f'Make a file with one row for each {unit}, or protect what a row is (unit = "{row}"). Several rows for one '
-        "unit are not supported yet.",
-    )
-
-
-def survey_noise_too_wide() -> PlanError:
-    return PlanError(
-        "survey-noise",
-        "A query or a measured standard error would need noise of more than 2^40 steps of its variable.",
-        'State a larger step of its variable, such as 100 for incomes, with rounding = "nearest"; or closer bounds, or '
-        "a larger budget.",
     )
 
 

@@ -169,8 +169,23 @@ def _ratio_end(x: Array, y: Array, a: Array, b: Array, correlation: Array, side:
 
 NO_ESTIMATE = "no estimate"
 """How the kind of a row begins that has no estimate; why not follows."""
-_SHOWN = 20
+SHOWN = 20
 """Rows that a notebook shows."""
+
+
+def first_rows(rows: Sequence[tuple[str, ...]], total: int) -> str:
+    """The head and the first of so many rows as an HTML table, for a notebook."""
+    head, *shown = rows
+    more = [("...", *[""] * (len(head) - 2), f"{total:,} rows in all")] if total > len(shown) else []
+    return table(head, [(row, False) for row in [*shown, *more]])
+
+
+def json_rows(frame: pl.DataFrame) -> list[dict[str, Any]]:
+    """The rows of a frame for a JSON document, which knows no infinite numbers."""
+    return [
+        {name: None if isinstance(value, float) and not math.isfinite(value) else value for name, value in row.items()}
+        for row in frame.rows(named=True)
+    ]
 
 
 @brief
@@ -215,9 +230,7 @@ class Answers:
 
     def _repr_html_(self) -> str:
         """The first rows as an HTML table, with intervals at 95%."""
-        head, *rows = self.rows(most=_SHOWN)
-        more = [("...", *[""] * (len(head) - 2), f"{len(self):,} rows in all")] if len(self) > len(rows) else []
-        return table(head, [(row, False) for row in [*rows, *more]])
+        return first_rows(self.rows(most=SHOWN), len(self))
 
     @property
     def standard_errors(self) -> Array:
@@ -261,7 +274,6 @@ class Answers:
 
     def to_json(self, confidence: float = 0.95) -> str:
         """The estimates as JSON: what was asked, then an entry for each row with its interval and any naive value."""
-        rows = self.to_frame(confidence).rows(named=True)
         body = {
             "stirred_estimates": 1,
             "table": self.table,
@@ -273,12 +285,8 @@ class Answers:
             "known_exactly_and_used": self.exact,
             "not_used": self.unused,
             "remarks": self.remarks,
-            "estimates": [
-                {name: None if isinstance(value, float) and not math.isfinite(value) else value
-                 for name, value in row.items()}
-                for row in rows
-            ],
-        }  # fmt: skip
+            "estimates": json_rows(self.to_frame(confidence)),
+        }
         return json.dumps(body, indent=2, ensure_ascii=False) + "\n"
 
     def rows(self, confidence: float = 0.95, most: int | None = None) -> list[tuple[str, ...]]:
@@ -335,7 +343,7 @@ class Coefficients(Answers):
             (*self.by, "naive", "corrected", "std. error", interval, "attenuation", "kind")
         ]  # fmt: skip
         for at, label in enumerate(self.labels[:most]):
-            digits = _digits(self.standard_errors[at], self.values[at])
+            digits = digits_shown(self.standard_errors[at], self.values[at])
             naive, value, error, low, high = (
                 f"{part + 0:,.{digits}f}"
                 for part in (self.naive[at], self.values[at], self.standard_errors[at], lower[at], upper[at])
@@ -346,7 +354,7 @@ class Coefficients(Answers):
         return rows
 
 
-def _digits(error: float, value: float) -> int:
+def digits_shown(error: float, value: float) -> int:
     """Decimals that show two digits of the error, or six of a number that has none."""
     shown = error if error > 0 else abs(value) / 10**4
     return 0 if shown <= 0 else min(max(2 - math.ceil(math.log10(shown)), 0), 12)

@@ -9,14 +9,13 @@ The invariant a reader must know: nothing of the map is changed but for properti
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from stirred import errors
 from stirred.errors.kinds import few
-from stirred.estimates.answers import Answers
+from stirred.estimates.answers import Answers, json_rows
 from stirred.estimates.place_estimates import Estimates
 
 MOST_BYTES = 1 << 30
@@ -82,17 +81,13 @@ def properties(found: Estimates | Answers, confidence: float = 0.95) -> tuple[st
         raise errors.map_join("These estimates", "are of one place alone", "Ask for every place: --level or --places.")
     column, *others = labels
     numbers: dict[str, dict[str, Any]] = {}
-    for row in found.to_frame(confidence).rows(named=True):
+    for row in json_rows(found.to_frame(confidence)):
         group = ",".join(f"{name}={row[name]}" for name in others)
         mine = numbers.setdefault(row[column], {})
         for name, value in row.items():
             if name not in labels:
-                mine[f"{name}:{group}" if group else name] = _plain(value)
+                mine[f"{name}:{group}" if group else name] = value
     return column, numbers
-
-
-def _plain(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _read(path: Path) -> dict[str, Any]:

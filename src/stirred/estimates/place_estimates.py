@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
+from itertools import islice, product
 from typing import Literal
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._display import brief
+from stirred.estimates.answers import SHOWN, first_rows, json_rows
 from stirred.estimates.error_laws import (
     Array,
     ErrorLaw,
@@ -24,10 +26,6 @@ from stirred.estimates.error_laws import (
     normal_half_widths,
     plain_law,
 )
-from stirred.spec.html import table
-
-_SHOWN = 20
-"""Rows that a notebook shows."""
 
 _ROUNDING = 1e-6
 """More than what floating-point numbers can have added to an end that is a whole number."""
@@ -88,21 +86,32 @@ class Estimates:
 
     def _repr_html_(self) -> str:
         """The first rows as an HTML table, with intervals at 95%."""
-        head, *rows = estimate_rows(self, most=_SHOWN)
-        total = len(self.places) * len(self.labels)
-        more = [("...", *[""] * (len(head) - 2), f"{total:,} rows in all")] if total > len(rows) else []
-        return table(head, [(row, False) for row in [*rows, *more]])
+        return first_rows(self.rows(most=SHOWN), len(self))
 
     def __len__(self) -> int:
         return len(self.places) * len(self.labels)
 
     def rows(self, confidence: float = 0.95, most: int | None = None) -> list[tuple[str, ...]]:
-        """A table to print; see :func:`estimate_rows`."""
-        return estimate_rows(self, confidence, most)
+        """A table to print: the head, then a line for each place and group, at most ``most``."""
+        lower, upper = self.interval(confidence)
+        coverage, kinds = self.coverage(confidence), self._kinds(confidence)
+        percent = f"{100 * confidence:g}%"
+        rows = [(self.level or "place", *self.by, "estimate", "std. error", f"{percent} interval", "covers")]
+        for (at, place), (group, label) in islice(product(enumerate(self.places), enumerate(self.labels)), most):
+            value, error = self.values[at, group], self.standard_errors[at, group]
+            if np.isinf(error):
+                rows.append((place, *label, "-", "-", "not measured", "-"))
+            else:
+                ends = f"{lower[at, group] + 0:,.0f} to {upper[at, group] + 0:,.0f}"
+                covers = _covers(str(kinds[at, group]), float(coverage[at, group]))
+                rows.append((place, *label, f"{round(value, 1) + 0:,.1f}", f"{error:,.2f}", ends, covers))
+        return rows
 
     def kind_lines(self, confidence: float = 0.95) -> list[str]:
         """For each kind of interval among the estimates, what it means."""
-        return kind_lines(self, confidence)
+        kinds = self._kinds(confidence)
+        moved = ["ends below 0 are moved to 0, which loses no coverage"] if self.nonnegative else []
+        return [f"{kind}: {words}" for kind, words in KINDS.items() if (kinds == kind).any()] + moved
 
     @property
     def standard_errors(self) -> Array:
@@ -189,7 +198,7 @@ class Estimates:
     def to_json(self, confidence: float = 0.95) -> str:
         """The estimates as JSON: what was asked, then an entry for each place and group with its interval, the kind of
         the interval and how often it contains the true count."""
-        rows = self.to_frame(confidence).rows(named=True)
+        rows = json_rows(self.to_frame(confidence))
         body = {
             "stirred_estimates": 1,
             "table": self.table,
@@ -201,14 +210,10 @@ class Estimates:
             "known_exactly_and_used": self.exact,
             "not_used": self.unused,
             "remarks": self.remarks,
-            "estimates": [
-                {name: None if isinstance(value, float) and not math.isfinite(value) else value
-                 for name, value in row.items()}
-                for row in rows
-            ],
+            "estimates": rows,
             "sources": [asdict(one) for one in self.sources],
             **({"places_made_of": [asdict(one) for one in self.made_of]} if self.made_of else {}),
-        }  # fmt: skip
+        }
         return json.dumps(body, indent=2, ensure_ascii=False) + "\n"
 
 
@@ -261,31 +266,7 @@ class Source:
     """Their share of the estimate's variance; all shares add up to one."""
 
 
-def estimate_rows(estimates: Estimates, confidence: float = 0.95, most: int | None = None) -> list[tuple[str, ...]]:
-    """A table to print: the head, then a line for each place and group, at most ``most``."""
-    lower, upper = estimates.interval(confidence)
-    coverage, kinds = estimates.coverage(confidence), estimates._kinds(confidence)
-    percent = f"{100 * confidence:g}%"
-    rows = [(estimates.level or "place", *estimates.by, "estimate", "std. error", f"{percent} interval", "covers")]
-    for at, place in enumerate(estimates.places):
-        for group, label in enumerate(estimates.labels):
-            if most is not None and len(rows) > most:
-                return rows
-            value, error = estimates.values[at, group], estimates.standard_errors[at, group]
-            if np.isinf(error):
-                rows.append((place, *label, "-", "-", "not measured", "-"))
-            else:
-                ends = f"{lower[at, group] + 0:,.0f} to {upper[at, group] + 0:,.0f}"
-                covers = _covers(str(kinds[at, group]), float(coverage[at, group]))
-                rows.append((place, *label, f"{round(value, 1) + 0:,.1f}", f"{error:,.2f}", ends, covers))
-    return rows
-
-
-def kind_lines(estimates: Estimates, confidence: float = 0.95) -> list[str]:
-    """For each kind of interval among the estimates, what it means."""
-    kinds = estimates._kinds(confidence)
-    moved = ["ends below 0 are moved to 0, which loses no coverage"] if estimates.nonnegative else []
-    return [f"{kind}: {words}" for kind, words in KINDS.items() if (kinds == kind).any()] + moved
+estimate_rows, kind_lines = Estimates.rows, Estimates.kind_lines
 
 
 def _covers(kind: str, coverage: float) -> str:

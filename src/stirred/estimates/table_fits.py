@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike
 from stirred import errors
 from stirred._display import brief
 from stirred._lazy import later
-from stirred.estimates.answers import Answers, Array, Parts
+from stirred.estimates.answers import Answers, Array, Parts, digits_shown
 
 special = later("scipy.special")
 optimize = later("scipy.optimize")
@@ -228,7 +228,4 @@ def _assumptions(outcome: str, rows: int, scatter: float, allowed: bool) -> tupl
 
 
 def _shown(number: float, error: float) -> str:
-    """Two digits of the error, or six of a number that has none."""
-    least = error if error > 0 else abs(number) / 1e4
-    digits = 0 if least <= 0 else min(max(2 - math.ceil(math.log10(least)), 0), 12)
-    return f"{number + 0:,.{digits}f}"
+    return f"{number + 0:,.{digits_shown(error, number)}f}"

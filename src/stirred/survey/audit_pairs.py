@@ -78,7 +78,7 @@ def audit_pairs(plan: SurveyPlan) -> list[AuditPair]:
 
 def cell_labels(plan: SurveyPlan, query: QuerySection) -> list[str]:
     """What cells of a query are called in the output of a program: values joined by ``*``, ``all`` for the total."""
-    return ["*".join(label) or "all" for label in plan.schema_of(query.by).labels(query.by)]
+    return ["*".join(label) or "all" for label in plan.labels_of(query.by)]
 
 
 # -- what changes --------------------------------------------------------------------------------------------------

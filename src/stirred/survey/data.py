@@ -237,21 +237,20 @@ def _values(
         raise errors.survey_outside(column.name, rows, written(variable.lower), written(variable.upper))
     changed[column.name] = rows
     ratio = Fraction(1) / (scale * variable.step)
-    if numbers.dtype != object and _fits(numbers, ratio):
-        multiples, exact = nearest(numbers * ratio.numerator, ratio.denominator)
-    else:
-        multiples, exact = nearest(numbers.astype(object) * ratio.numerator, ratio.denominator)
+    found, exact = multiples(numbers, ratio)
     between = ~exact & ~empty & ~below & ~above
     if (rows := int(many[between].sum())) and variable.rounding == "refuse":
         raise errors.survey_off_lattice(column.name, rows, written(variable.step))
-    multiples[below], multiples[above] = int(variable.lower / variable.step), int(variable.upper / variable.step)
-    multiples[empty] = int((variable.missing or 0) / variable.step)
-    return multiples[column.codes], empty[column.codes]
+    found[below], found[above] = int(variable.lower / variable.step), int(variable.upper / variable.step)
+    found[empty] = int((variable.missing or 0) / variable.step)
+    return found[column.codes], empty[column.codes]
 
 
-def _fits(numbers: Whole, ratio: Fraction) -> bool:
-    """Whether whole numbers times a ratio can be rounded within 64 bits."""
-    return max(largest(numbers) * ratio.numerator, 2 * ratio.denominator) < LARGEST
+def multiples(numbers: NDArray[Any], ratio: Fraction) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Whole numbers times a ratio, rounded to the nearest, and which of them were whole; exact for any size."""
+    if numbers.dtype != object and max(largest(numbers) * ratio.numerator, 2 * ratio.denominator) >= LARGEST:
+        numbers = numbers.astype(object)
+    return nearest(numbers * ratio.numerator, ratio.denominator)
 
 
 def _codes(attribute: AttributeSection, column: Column, imputed: bool) -> Codes:

@@ -11,9 +11,12 @@ everybody in the survey is invented.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterable, Mapping
+from importlib.resources import files
 from pathlib import Path
+from string import Template
 from typing import Any
 
 import polars as pl
@@ -37,7 +40,6 @@ TAKE = 15
 """Persons taken from each selected block."""
 HIGHEST_INCOME = 150_000
 """Incomes above this count as this: noise grows with the largest income that there can be."""
-BANDS = (0, 5_000, 10_000, 15_000, 20_000, 25_000, 30_000, 40_000, 50_000, 75_000, HIGHEST_INCOME)
 
 
 def write_lines(out: str | Path, persons: int = 100_000, seed: int = 1, design: DesignName = "two-stage") -> list[str]:
@@ -62,57 +64,35 @@ def write_lines(out: str | Path, persons: int = 100_000, seed: int = 1, design: 
 
 
 def plan_text(survey: Survey) -> str:
-    """The plan as TOML with comments."""
-    strata = survey.strata
+    """The plan as TOML with comments: ``demo_plan.toml``, filled in.
+
+    Income gets more of the budget than counts: noise is a larger part of the width of its intervals.
+    """
+    strata, known = survey.strata, survey.totals
     stratified = strata.height > 1
     fixed = strata["selected_psus"].null_count() == 0
-    lower, upper = _decimal(strata["smallest_weight"].min()), _decimal(strata["largest_weight"].max())
-    sizes_fixed = "true" if stratified and fixed else "false"
-    parts = [
-        _head(survey),
-        [
-            "[input]",
-            'path = "survey.csv"',
-            "",
-            "[weights]                  # design weights: 1 over the probability of being sampled",
-            'column = "weight"',
-            f"lower = {lower}               # bounds from the design (strata.csv), never from the weights of the file",
-            f"upper = {upper}",
-            "step = 0.01                # every weight is a whole multiple of this",
-            "",
-            "[sample]",
-            _most(survey),
-            f"population = {survey.frame.height}",
-            f"stratum_sizes_fixed = {sizes_fixed}  # does the design fix how many are sampled in each?",
-        ],
-        _design(survey, stratified, fixed),
-        _attributes(survey, stratified),
-        _imputation(),
-        _queries(),
-        _calibrations(survey),
-        _publish(),
-    ]  # fmt: skip
-    return "\n\n".join("\n".join(part) for part in parts) + "\n"
+    filled = {
+        "design": survey.design,
+        "lower": _decimal(strata["smallest_weight"].min()),
+        "upper": _decimal(strata["largest_weight"].max()),
+        "most": _most(survey),
+        "population": survey.frame.height,
+        "sizes_fixed": "true" if stratified and fixed else "false",
+        "selection": "\n".join(_selection(survey, stratified, fixed)),
+        "regions": "\n".join(_regions(survey, stratified)),
+        "age_groups": toml(AGE_GROUP),
+        "sexes": toml(SEX),
+        "employments": toml(EMPLOYMENT),
+        "highest": HIGHEST_INCOME,
+        "least_hours": BOUNDS["hours"][0],
+        "most_hours": BOUNDS["hours"][1],
+        "by_age": toml(_totals(known, {"age_group": AGE_GROUP, "sex": SEX})),
+        "by_region": toml(_totals(known, {"region": survey.values["region"]})),
+    }
+    return Template((files("stirred.survey") / "demo_plan.toml").read_text(encoding="utf-8")).substitute(filled)
 
 
 # -- parts of the plan -----------------------------------------------------------------------------------------------
-
-
-def _head(survey: Survey) -> list[str]:
-    return [
-        f"# A plan for a generated survey ({survey.design} design). stirred docs surveys explains every field.",
-        "stirred = 1",
-        'mechanism = "survey"',
-        "",
-        'dataset = "a generated survey"',
-        'row = "person"             # what one row of survey.csv is',
-        'unit = "person"            # what is protected; it must be what a row is',
-        'starts = "target sample"   # protected: one selected person, who answers or not',
-        'holds_fixed = "frame"      # the list that the sample is drawn from is taken as known',
-        'change = "unit"            # another person may stand in a person\'s place; "value": other answers only',
-        "rho = 1                    # the budget; rho means Gaussian noise, epsilon would mean Laplace noise",
-        'chosen_from = "public"     # nothing in this plan was chosen by looking at survey.csv',
-    ]
 
 
 def _most(survey: Survey) -> str:
@@ -122,10 +102,10 @@ def _most(survey: Survey) -> str:
     return f"most = {sampled.sum()}                # sampled persons; how many answer is not public"
 
 
-def _design(survey: Survey, stratified: bool, fixed: bool) -> list[str]:
-    lines = ["[design]                   # for standard errors"]
+def _selection(survey: Survey, stratified: bool, fixed: bool) -> list[str]:
     if not fixed:
-        return [*lines, 'selection = "independent"  # each person by a chance of her own (Poisson sampling)']
+        return ['selection = "independent"  # each person by a chance of her own (Poisson sampling)']
+    lines = []
     clusters = survey.design == "two-stage"
     if clusters:
         lines += [
@@ -146,12 +126,12 @@ def _design(survey: Survey, stratified: bool, fixed: bool) -> list[str]:
     return lines
 
 
-def _attributes(survey: Survey, stratified: bool) -> list[str]:
-    values = survey.values
-    lines: list[str] = []
+def _regions(survey: Survey, stratified: bool) -> list[str]:
+    known = "stratum" if stratified else "region"
+    lines = ["[[attributes]]", f"name = {toml(known)}", f"values = {toml(survey.values[known])}"]
+    lines.append("in_frame = true            # known from the frame")
     if stratified:
         lines += [
-            *_attribute("stratum", values["stratum"], "in_frame = true            # known from the frame"),
             "[[recodes]]                # regions are made of strata, so no person can change them",
             'name = "region"',
             'of = "stratum"',
@@ -161,104 +141,14 @@ def _attributes(survey: Survey, stratified: bool) -> list[str]:
         for row in survey.strata.rows(named=True):
             regions.setdefault(row["region"], []).append(row["stratum"])
         lines += [f"{toml(name)} = {toml(members)}" for name, members in regions.items()]
-    else:
-        lines += _attribute("region", values["region"], "in_frame = true            # known from the frame")
-    for name, known in (("age_group", AGE_GROUP), ("sex", SEX), ("employment", EMPLOYMENT)):
-        lines += _attribute(name, known)
-    return [
-        *lines,
-        "[[attributes]]             # income cut into bands, for quantiles",
-        'name = "band"',
-        'variable = "income"',
-        f"cuts = {toml(BANDS)}",
-        "",
-        "[[variables]]",
-        'name = "income"',
-        "lower = 0",
-        f"upper = {HIGHEST_INCOME}             # noise grows with the largest value that there can be",
-        'outside = "cut"            # incomes beyond the bounds are cut at them; "refuse" would end with an error',
-        "[[variables]]",
-        'name = "hours"',
-        f"lower = {BOUNDS['hours'][0]}",
-        f"upper = {BOUNDS['hours'][1]}",
-        "missing = 0                # an empty cell counts as this",
-    ]
-
-
-def _attribute(name: str, values: Iterable[str], *more: str) -> list[str]:
-    return ["[[attributes]]", f"name = {toml(name)}", f"values = {toml(values)}", *more]
-
-
-def _imputation() -> list[str]:
-    return [
-        "[[imputation]]             # empty cells are drawn row by row from a model that is estimated with noise",
-        'of = "employment"',
-        'kind = "frequencies"',
-        'given = ["age_group", "sex"]',
-        'share = "1/40"',
-        "[[imputation]]",
-        'of = "income"',
-        'kind = "linear"',
-        'given = ["hours"]',
-        'share = "1/40"',
-    ]
-
-
-def _queries() -> list[str]:
-    """Income gets more than counts: noise is a larger part of the width of its intervals."""
-    wanted = [
-        ("", ["region", "employment"], "1/20", "weighted counts"),
-        ("", ["age_group", "sex", "employment"], "3/40", ""),
-        ("", ["sex", "band"], "3/40", ""),
-        ("income", ["region"], "1/4", "weighted sums of income"),
-        ("income", ["age_group", "sex"], "1/4", ""),
-    ]
-    lines = []
-    for of, by, share, said in wanted:
-        lines.append(f"[[queries]]{f'                # {said}' if said else ''}")
-        lines += [f"of = {toml(of)}"] if of else []
-        lines += [f"by = {toml(by)}", f"share = {toml(share)}"]
     return lines
-
-
-def _calibrations(survey: Survey) -> list[str]:
-    known = survey.totals
-    by_age = _totals(known, {"age_group": AGE_GROUP, "sex": SEX})
-    by_region = _totals(known, {"region": survey.values["region"]})
-    return [
-        "[[calibrations]]           # public totals that estimates are adjusted to, after the noise, free of cost",
-        'name = "persons"',
-        'method = "post-stratified"',
-        f'margins = [{{ by = ["age_group", "sex"], totals = {toml(by_age)} }}]',
-        "[[calibrations]]",
-        'name = "regions"',
-        'method = "post-stratified"',
-        f'margins = [{{ by = ["region"], totals = {toml(by_region)} }}]',
-    ]
 
 
 def _totals(known: pl.DataFrame, of: Mapping[str, Iterable[str]]) -> list[int]:
     """The public totals of one margin, in the order of the values; the last attribute fastest."""
     here = known.filter(pl.col("margin") == "*".join(of))
     found = {tuple(row[name] for name in of): row["persons"] for row in here.rows(named=True)}
-    keys: list[tuple[str, ...]] = [()]
-    for values in of.values():
-        keys = [(*key, value) for key in keys for value in values]
-    return [found[key] for key in keys]
-
-
-def _publish() -> list[str]:
-    tables = [
-        ('kind = "proportion"', 'of = "employment"', 'by = ["region"]', 'errors = "1/10"'),
-        ('kind = "mean"', 'of = "income"', 'by = ["region"]', 'errors = "1/10"'),
-        ('kind = "mean"', 'of = "income"', 'by = ["sex"]', 'errors = "1/20"'),
-        ('kind = "count"', 'by = ["region", "employment"]', 'calibration = "regions"'),
-        ('kind = "count"', 'by = ["employment"]', 'calibration = "persons"'),
-        ('kind = "total"', 'of = "income"', 'calibration = "persons"'),
-        ('kind = "quantiles"', 'of = "band"', 'by = ["sex"]', 'probabilities = ["1/4", "1/2", "3/4"]'),
-    ]
-    said = "  # errors: the share of the budget with which standard errors of sampling are measured"
-    return [line for at, table in enumerate(tables) for line in (f"[[publish]]{said if not at else ''}", *table)]
+    return [found[key] for key in itertools.product(*of.values())]
 
 
 def _decimal(value: Any) -> str:

@@ -39,8 +39,7 @@ from stirred.releases.steps import Request, publishing
 from stirred.spec import Specification
 from stirred.spec.exact import display, written
 from stirred.survey.checking.comparison import write_comparison
-from stirred.survey.data import read_records
-from stirred.survey.drawing import Drawn
+from stirred.survey.data import Records, read_records
 from stirred.survey.estimating.intervals import DesignBound
 from stirred.survey.estimating.measured import MeasuredSurvey, described, tables_of, write
 from stirred.survey.estimating.questions import answer, answered_only
@@ -208,7 +207,18 @@ DIGITS = 9
 class SurveyRelease:
     """A finished draw of a survey, ready to be written or used in memory."""
 
-    drawn: Drawn
+    survey: MeasuredSurvey
+    """The measured sums and standard errors."""
+    models: Mapping[str, Any]
+    """By imputed attribute or variable its noisy model, as it is published."""
+    specification: Specification
+    """The guarantee."""
+    for_release: bool
+    """False if the randomness came from a seed."""
+    nonce: str
+    """The identity of the draw."""
+    records: Records | None = None
+    """Confidential; only where the comparison was asked for."""
 
     def __repr__(self) -> str:
         return f"<SurveyRelease of {len(self.plan.queries)} queries; .specification, .estimates(name), .write(out)>"
@@ -221,27 +231,7 @@ class SurveyRelease:
     @property
     def plan(self) -> SurveyPlan:
         """The plan."""
-        return self.drawn.survey.plan
-
-    @property
-    def survey(self) -> MeasuredSurvey:
-        """The measured sums and standard errors."""
-        return self.drawn.survey
-
-    @property
-    def specification(self) -> Specification:
-        """The guarantee."""
-        return self.drawn.specification
-
-    @property
-    def for_release(self) -> bool:
-        """False if the randomness came from a seed."""
-        return self.drawn.for_release
-
-    @property
-    def nonce(self) -> str:
-        """The identity of the draw."""
-        return self.drawn.nonce
+        return self.survey.plan
 
     def finish(self, progress: Progress | None = None) -> SurveyRelease:
         """Itself: everything is computed from the measured sums when it is written."""
@@ -296,11 +286,11 @@ class SurveyRelease:
         for wanted in plan.publish:
             (folder / estimates_file(wanted)).write_text(texts[wanted.name], encoding="utf-8")
         write_documents(folder, self.specification, tables, readme(self.specification, plan, tables, texts))
-        return certificate(plan, self.specification, self.for_release, self.nonce, self.drawn.models)
+        return certificate(plan, self.specification, self.for_release, self.nonce, self.models)
 
     def write_confidential(self, folder: Path, data: Data | None) -> None:
         """Write the comparison of released with true sums. Confidential."""
-        records = self.drawn.records if self.drawn.records is not None else read_records(self.plan, data)
+        records = self.records if self.records is not None else read_records(self.plan, data)
         write_comparison(folder, self.survey, records)
 
 

@@ -13,20 +13,18 @@ and standard errors look at means that were measured, and are public, before the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from stirred._display import withheld
 from stirred._progress import Progress, Silent
 from stirred.noise import RandomSource, SystemSource
 from stirred.releases.folder.documents import draw_nonce
 from stirred.releases.mechanism import Data
-from stirred.spec import Specification
 from stirred.survey.checking.against_plan import open_stops, require_design, stops_of
 from stirred.survey.data import Records, read_records, with_intervals
+from stirred.survey.documents import SurveyRelease
 from stirred.survey.estimating.measured import MeasuredSurvey, measured_tables
 from stirred.survey.estimating.questions import answer
 from stirred.survey.imputing import (
@@ -73,7 +71,7 @@ def _categories(records: Records, section: ImputationSection, source: RandomSour
     plan = records.plan
     groups = records.cells(section.given)
     answers = records.codes[section.of].astype(np.int64)
-    number = plan.schema_of(section.given).number_of_groups(section.given)
+    number = plan.number_of_cells(section.given)
     model = estimate_frequencies(
         groups,
         answers,
@@ -111,20 +109,6 @@ def _numbers(records: Records, section: ImputationSection, source: RandomSource)
     return records.with_values({section.of: filled}, {}), model
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
-class Drawn:
-    """What was drawn; the records are there only where the confidential comparison was asked for."""
-
-    survey: MeasuredSurvey
-    models: Mapping[str, Any]
-    """By imputed attribute or variable its noisy model, as it is published."""
-    specification: Specification
-    for_release: bool
-    nonce: str
-    records: Records | None
-
-
 def draw(
     plan: SurveyPlan,
     data: Data | None = None,
@@ -132,7 +116,7 @@ def draw(
     keep_truth: bool = False,
     source: RandomSource | None = None,
     progress: Progress | None = None,
-) -> Drawn:
+) -> SurveyRelease:
     """Read the data once and draw everything."""
     source, progress = source or SystemSource(), progress or Silent()
     progress.stage("reading the survey")
@@ -151,4 +135,4 @@ def draw(
         found[wanted.name] = measure_errors(filled, wanted, answer(survey, wanted).values, source)
     survey = MeasuredSurvey(plan, survey.sums, found)
     stated = specify(plan, source.for_release)
-    return Drawn(survey, models, stated, source.for_release, draw_nonce(source), filled if keep_truth else None)
+    return SurveyRelease(survey, models, stated, source.for_release, draw_nonce(source), filled if keep_truth else None)

@@ -41,6 +41,7 @@ from stirred.noise import (
     discrete_laplace_each,
     uniform_integers,
 )
+from stirred.survey.plan.imputation_kinds import at_least
 
 MISSING = -1
 """The code of a missing answer in a target; predictors are never missing."""
@@ -159,11 +160,6 @@ def require_codes(codes: Any, column: str, least: int, below: int, rows: int | N
 def require_drawable(share: ParameterShare, noise: Fraction, remedy: str) -> None:
     if noise > (LARGEST_SCALE if share.law == "laplace" else LARGEST_SCALE**2):
         raise errors.imputation_too_large("The noise of the imputation model exceeds a scale of 2^40", remedy)
-
-
-def at_least(value: Any, what: str, least: int) -> None:
-    if type(value) is not int or value < least:
-        raise errors.imputation_number(what, f"a whole number, at least {least}")
 
 
 def integer(value: Any) -> int:

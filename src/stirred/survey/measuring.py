@@ -37,7 +37,7 @@ and the root is rounded down exactly.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal
@@ -284,7 +284,12 @@ def noise_for(plan: SurveyPlan, found: Reach, class_of: Classes, step: Fraction,
     else:
         parameters = tuple(one / (2 * budget * step**2) for one in found.square)
     if max(parameters) > (LARGEST_SCALE if plan.noise == "laplace" else LARGEST_SCALE**2):
-        raise errors.survey_noise_too_wide()
+        raise errors.PlanError(
+            "survey-noise",
+            "A query or a measured standard error would need noise of more than 2^40 steps of its variable.",
+            'State a larger step of its variable, such as 100 for incomes, with rounding = "nearest"; or closer '
+            "bounds, or a larger budget.",
+        )
     return CellNoise(plan.noise, step, parameters, class_of)
 
 
@@ -294,15 +299,6 @@ def _merged(limits: Sequence[tuple[Fraction, Fraction]]) -> tuple[list[tuple[Fra
     return once, np.array([once.index(one) for one in limits], dtype=np.int64)
 
 
-Measured = Mapping[str, Whole]
-"""By query the noisy sum of every cell, in multiples of the query's step."""
-
-
-def number_of_cells(plan: SurveyPlan, query: QuerySection) -> int:
-    """How many cells a query has."""
-    return plan.schema_of(query.by).number_of_groups(query.by)
-
-
 def contributions(records: Records, of: str | None) -> Whole:
     """What each record adds to its cell: its weight, times its value of a variable."""
     return records.weights if of is None else records.weights * records.values[of]
@@ -310,7 +306,8 @@ def contributions(records: Records, of: str | None) -> Whole:
 
 def true_sums(records: Records, query: QuerySection) -> Whole:
     """The sums of a query without noise, in multiples of its step. Confidential."""
-    return added_up(records.cells(query.by), contributions(records, query.of), number_of_cells(records.plan, query))
+    number = records.plan.number_of_cells(query.by)
+    return added_up(records.cells(query.by), contributions(records, query.of), number)
 
 
 def measure(records: Records, source: RandomSource) -> dict[str, Whole]:
@@ -347,18 +344,12 @@ class ErrorTable:
     """By cell the noisy standard error of the sum of residuals, in multiples of the cell's unit."""
 
 
-def error_names(wanted: PublishSection) -> tuple[str, ...]:
-    """The attributes and recodes of the cells for which standard errors are measured."""
-    return (*wanted.by, str(wanted.of)) if wanted.kind == "proportion" else wanted.by
-
-
 def error_noise(plan: SurveyPlan, wanted: PublishSection) -> CellNoise:
     """The noise of measured standard errors, in multiples of the unit of each cell."""
-    names = error_names(wanted)
-    cells = plan.schema_of(names).number_of_groups(names)
+    cells = plan.number_of_cells(wanted.cells)
     values, largest = 1, Fraction(FINE)
     if wanted.kind == "proportion":  # half a step of rounding for each value
-        values = plan.schema_of([str(wanted.of)]).number_of_groups([str(wanted.of)])
+        values = plan.number_of_cells([str(wanted.of)])
         largest = 2 * FINE + Fraction(values, 2)
     others = Fraction(0)
     if weights_may_move(plan):
@@ -399,7 +390,7 @@ def centres_of(plan: SurveyPlan, wanted: PublishSection, values: NDArray[np.floa
     if wanted.kind in ("count", "total"):
         return np.zeros(len(values), dtype=np.int64)
     if wanted.kind == "proportion":
-        return _share_centres(values, plan.schema_of([str(wanted.of)]).number_of_groups([str(wanted.of)]))
+        return _share_centres(values, plan.number_of_cells([str(wanted.of)]))
     variable = plan.variable(str(wanted.of))
     low, high = (int(end / variable.step) * CENTRES for end in (variable.lower, variable.upper))
     step = variable.step / CENTRES
@@ -433,14 +424,14 @@ def true_errors(records: Records, wanted: PublishSection, centres: Whole) -> lis
     """Standard errors without noise, in multiples of the unit of each cell, rounded down. Confidential."""
     plan = records.plan
     groups = records.cells(wanted.by)
-    number = plan.schema_of(wanted.by).number_of_groups(wanted.by)
+    number = plan.number_of_cells(wanted.by)
     sizes = _largest(plan, wanted, centres)
     places = _Places.of(records)
     if wanted.kind != "proportion":
         residuals = _rounded(_residuals(records, wanted, centres[groups]), sizes[groups])
         return places.lengths(residuals, groups, number)
     shares = records.cells([str(wanted.of)])
-    each = plan.schema_of([str(wanted.of)]).number_of_groups([str(wanted.of)])
+    each = plan.number_of_cells([str(wanted.of)])
     found = np.zeros((number, each), dtype=object)
     for value in range(each):
         here = centres.reshape(number, each)[groups, value]
@@ -452,57 +443,49 @@ def true_errors(records: Records, wanted: PublishSection, centres: Whole) -> lis
 # -- residuals ---------------------------------------------------------------------------------------------------
 
 
+def _scale(wanted: PublishSection) -> int:
+    """How many steps of a centre one step of the variable has; counts and totals have no centres."""
+    return 1 if wanted.kind in ("count", "total") else CENTRES
+
+
 def _residual_step(plan: SurveyPlan, wanted: PublishSection) -> Fraction:
     """The unit in which residuals are whole numbers."""
-    if wanted.kind == "count":
-        return plan.weight_step
-    if wanted.kind == "proportion":
-        return plan.weight_step / CENTRES
-    step = plan.weight_step * plan.variable(str(wanted.of)).step
-    return step if wanted.kind == "total" else step / CENTRES
+    return plan.weight_step * (1 if wanted.summed is None else plan.variable(wanted.summed).step) / _scale(wanted)
 
 
 def _residuals(records: Records, wanted: PublishSection, centres: Whole) -> NDArray[Any]:
     """What each record adds to the sum of residuals, in whole numbers."""
-    if wanted.kind == "count":
-        return records.weights
-    values = records.values[str(wanted.of)]
-    if wanted.kind == "total":
-        return records.weights * values
     weights: NDArray[Any] = records.weights
     if _too_long(records.plan, wanted):
-        weights, values, centres = (one.astype(object) for one in (weights, values, centres))
-    other = 1 if wanted.kind == "mean" else records.values[str(wanted.over)]
-    return np.asarray(weights * (CENTRES * values - centres * other))
+        weights, centres = weights.astype(object), centres.astype(object)
+    values, other = (1 if name is None else records.values[name] for name in (wanted.summed, wanted.over))
+    return np.asarray(weights * (_scale(wanted) * values - centres * other))
 
 
 def _too_long(plan: SurveyPlan, wanted: PublishSection) -> bool:
     """Whether residuals around some centre could have more than 64 bits, by the bounds of the plan."""
-    above = max(map(abs, _ends(plan, str(wanted.of))))
-    below = 1 if wanted.kind == "mean" else max(map(abs, _ends(plan, str(wanted.over))))
-    return int(plan.stratum_weights()[1] / plan.weight_step) * CENTRES * above * (1 + below) >= LARGEST
+    above, below = (max(map(abs, _ends(plan, name))) for name in (wanted.summed, wanted.over))
+    return int(plan.stratum_weights()[1] / plan.weight_step) * _scale(wanted) * above * (1 + below) >= LARGEST
 
 
 def _largest(plan: SurveyPlan, wanted: PublishSection, centres: Whole) -> NDArray[Any]:
     """By cell the largest residual that a record could have, in whole numbers; at least 1."""
-    weight = int(plan.stratum_weights()[1] / plan.weight_step)
-    ones = np.ones(len(centres), dtype=np.int64)
-    if wanted.kind == "count":
-        return ones * weight
     if wanted.kind == "proportion":
-        return ones * (weight * CENTRES)
-    ends = _ends(plan, str(wanted.of))
-    if wanted.kind == "total":
-        largest = max(1, weight * max(map(abs, ends)))
-        return (ones if largest < LARGEST else ones.astype(object)) * largest
-    others = (1, 1) if wanted.kind == "mean" else _ends(plan, str(wanted.over))
+        centres = np.zeros_like(centres)  # whatever they are
     if _too_long(plan, wanted):
         centres = centres.astype(object)
-    corners = [np.abs(CENTRES * value - centres * other) for value in ends for other in others]
-    return np.asarray(np.maximum(np.max(corners, axis=0), 1) * weight)
+    corners = [
+        np.abs(_scale(wanted) * value - centres * other)
+        for value in _ends(plan, wanted.summed)
+        for other in _ends(plan, wanted.over)
+    ]
+    return np.asarray(np.maximum(np.max(corners, axis=0), 1) * int(plan.stratum_weights()[1] / plan.weight_step))
 
 
-def _ends(plan: SurveyPlan, name: str) -> tuple[int, int]:
+def _ends(plan: SurveyPlan, name: str | None) -> tuple[int, int]:
+    """Between which numbers of steps the values of a variable lie; without one each record counts once."""
+    if name is None:
+        return 1, 1
     variable = plan.variable(name)
     return int(variable.lower / variable.step), int(variable.upper / variable.step)
 

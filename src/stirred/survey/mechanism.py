@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from stirred._lazy import function_later
 from stirred.releases.mechanism import FORM_OPTIONS, AnalystNote, CustodianNote, Data, Mechanism, Option, Verb, measures
 
 if TYPE_CHECKING:
@@ -24,30 +25,6 @@ if TYPE_CHECKING:
     from stirred.survey.plan.fields import SurveyPlan
 
 
-def _advise(**options: Any) -> list[str]:
-    from stirred.survey.advice import advise_lines
-
-    return advise_lines(**options)
-
-
-def _advice_pictures(**options: Any) -> Sequence[Any]:
-    from stirred.survey.advice import advice_pictures
-
-    return advice_pictures(**options)
-
-
-def _generate(**options: Any) -> list[str]:
-    from stirred.survey.demo import write_lines
-
-    return write_lines(**options)
-
-
-def _probabilities(text: str) -> Any:
-    from stirred.survey.estimating.questions import as_probabilities
-
-    return as_probabilities(text)
-
-
 class Survey(Mechanism):
     """Surveys: plan, check, draw, verify, tabulate, estimate, and advice for a committee."""
 
@@ -64,7 +41,7 @@ class Survey(Mechanism):
             Option("--over", "With --kind ratio: the variable in the denominator.", "over"),
             Option("--quantiles",
                    "Estimate quantiles of --of at these probabilities, such as 0.1,0.5,0.9.", "probabilities",
-                   read=_probabilities),
+                   read=function_later("stirred.survey.estimating.questions", "as_probabilities")),
             Option("--calibration",
                    "Adjust to public totals: the name of a calibration in the plan. Default: no adjustment.",
                    "calibration"),
@@ -94,8 +71,8 @@ class Survey(Mechanism):
                        "one and two columns.", "paper", bool),
                 Option("--json", "Print the result as JSON; stirred docs json lists its fields.", "as_json", bool),
             ),
-            _advise,
-            _advice_pictures,
+            function_later("stirred.survey.advice", "advise_lines"),
+            function_later("stirred.survey.advice", "advice_pictures"),
             example="stirred advise survey.toml",
         ),
         Verb(
@@ -112,7 +89,7 @@ class Survey(Mechanism):
                 Option("--design", "The sampling design.", "design",
                        choices=("simple", "stratified", "two-stage", "poisson"), default="two-stage"),
             ),
-            _generate,
+            function_later("stirred.survey.demo", "write_lines"),
             example="stirred generate-survey survey --persons 20000",
         ),
     )  # fmt: skip
@@ -155,10 +132,9 @@ class Survey(Mechanism):
         source: RandomSource | None = None,
         progress: Progress | None = None,
     ) -> SurveyRelease:
-        from stirred.survey.documents import SurveyRelease
         from stirred.survey.drawing import draw
 
-        return SurveyRelease(draw(plan, data, keep_truth=keep_truth, source=source, progress=progress))
+        return draw(plan, data, keep_truth=keep_truth, source=source, progress=progress)
 
     def for_analysts(self, release: ReleaseFolder) -> Sequence[AnalystNote]:
         from stirred.survey.documents import for_analysts

@@ -172,7 +172,7 @@ def _is_model(plan: SurveyPlan, section: ImputationSection, stated: Any) -> bool
     if (model.share.law, model.share.budget) != (plan.noise, plan.budget * section.share):
         return False
     if isinstance(model, ConditionalFrequencies):
-        groups = plan.schema_of(section.given).number_of_groups(section.given)
+        groups = plan.number_of_cells(section.given)
         fits = (model.target, model.by) == (section.of, tuple(section.given)) and section.kind == "frequencies"
         fits = fits and (model.groups, model.values) == (groups, len(plan.attribute(section.of).labels))
     else:
@@ -199,6 +199,6 @@ def tabulate_release(release: ReleaseFolder, by: Sequence[str], table: str | Non
     for name in by:
         survey.plan.attribute(name)
     family = survey.family(of)
-    labels = survey.plan.schema_of(by).labels(by)
+    labels = survey.plan.labels_of(by)
     columns = [pa.array([label[at] for label in labels], pa.string()) for at in range(len(by))]
     return pa.table([*columns, pa.array(family.estimates(by, {}))], names=[*by, "count" if of is None else of])

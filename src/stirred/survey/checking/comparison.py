@@ -72,7 +72,7 @@ def design_estimates(
     """The estimates of the file without noise and their design standard errors, NaN where nothing tells them.
     Confidential. ``stage`` is that of :func:`first_stage`, for callers that ask about several tables."""
     plan = records.plan
-    groups = plan.schema_of(wanted.by).number_of_groups(wanted.by)
+    groups = plan.number_of_cells(wanted.by)
     weights = np.asarray(records.weights * near(plan.weight_step), dtype=np.float64)
     domains = records.cells(wanted.by)
     section = plan.design.replicates
@@ -120,18 +120,14 @@ def _asked(sample: WeightedSample | ReplicatedSample, records: Records, wanted: 
     def values(name: str) -> Numbers:
         return np.asarray(records.values[name] * near(plan.variable(name).step))
 
-    if wanted.kind == "count":
-        return [sample.totals()]
-    if wanted.kind == "total":
-        return [sample.totals(values(str(wanted.of)))]
-    if wanted.kind == "mean":
-        return [sample.ratios(values(str(wanted.of)))]
-    if wanted.kind == "ratio":
-        return [sample.ratios(values(str(wanted.of)), values(str(wanted.over)))]
+    if wanted.kind in ("count", "total"):
+        return [sample.totals(None if wanted.summed is None else values(wanted.summed))]
+    if wanted.kind in ("mean", "ratio"):
+        return [sample.ratios(values(str(wanted.summed)), None if wanted.over is None else values(wanted.over))]
     if wanted.kind == "proportion":
         names = [str(wanted.of)]
         categories = records.cells(names)
-        number = plan.schema_of(names).number_of_groups(names)
+        number = plan.number_of_cells(names)
         return [sample.ratios((categories == category).astype(np.float64)) for category in range(number)]
     raise errors.estimate_question(f"A table of {wanted.kind}", "has no design standard error")
 
@@ -153,7 +149,7 @@ def _note(records: Records) -> str:
 
 
 def _labels(plan: SurveyPlan, by: tuple[str, ...]) -> list[pl.Series]:
-    labels = plan.schema_of(by).labels(by)
+    labels = plan.labels_of(by)
     return [pl.Series(name, [label[at] for label in labels]) for at, name in enumerate(by)]
 
 

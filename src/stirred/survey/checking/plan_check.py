@@ -37,6 +37,7 @@ from stirred.survey.measuring import (
 )
 from stirred.survey.plan.fields import SurveyPlan
 from stirred.survey.plan.guarantee import specify
+from stirred.survey.plan.sections import PublishSection, QuerySection
 from stirred.survey.weights.rules import effective_size_of_multiples
 
 
@@ -160,8 +161,8 @@ def check(plan: SurveyPlan, data: Data | None = None, *, progress: Progress | No
         float(records.weights.sum() * plan.weight_step),
         float(effective),
         float(records.rows / effective),
-        tuple(_query(survey, query.name) for query in plan.queries),
-        tuple(_expected(survey, filled, name.name, stage) for name in plan.publish),
+        tuple(_query(survey, query) for query in plan.queries),
+        tuple(_expected(survey, filled, wanted, stage) for wanted in plan.publish),
         {name: many for name, many in records.changed.items() if many},
         {name: int(gone.sum()) for name, gone in records.empty.items()},
         records.weights_in_file,
@@ -176,14 +177,13 @@ def _complete(records: Records) -> Records:
     return records.with_values({}, codes)
 
 
-def _query(survey: MeasuredSurvey, name: str) -> QueryNoise:
-    plan = survey.plan
-    query = next(one for one in plan.queries if one.name == name)
-    true = survey.family(query.of).values[[one.name for one in plan.family(query.of)].index(name)]
+def _query(survey: MeasuredSurvey, query: QuerySection) -> QueryNoise:
+    plan, family = survey.plan, survey.family(query.of)
+    true = family.values[family.queries.index(query)]
     present = true != 0
-    combined = survey.family(query.of).noise_variances(query.by, {})
+    combined = family.noise_variances(query.by, {})
     return QueryNoise(
-        name,
+        query.name,
         len(true),
         written(plan.share(query)),
         float(max(query_reach(plan, query)[0].total)),
@@ -205,8 +205,9 @@ def _expected_errors(survey: MeasuredSurvey, records: Records) -> dict[str, Erro
     return found
 
 
-def _expected(survey: MeasuredSurvey, records: Records, name: str, stage: FirstStage | None) -> TableErrors:
-    wanted = next(one for one in survey.plan.publish if one.name == name)
+def _expected(
+    survey: MeasuredSurvey, records: Records, wanted: PublishSection, stage: FirstStage | None
+) -> TableErrors:
     found = answer(survey, wanted)
     lower, upper = found.interval(float(wanted.confidence))
     sampling = np.full(len(found), np.nan)
@@ -216,7 +217,7 @@ def _expected(survey: MeasuredSurvey, records: Records, name: str, stage: FirstS
     noise = found.parts.get("noise_error", np.full(len(found), np.nan))
     half = np.where(np.isfinite(upper - lower), (upper - lower) / 2, np.nan)
     return TableErrors(
-        name,
+        wanted.name,
         len(found),
         int((~known).sum()),
         _median(np.abs(found.values)),

@@ -20,7 +20,7 @@ import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from stirred import errors
 from stirred._calls import refuses_wrong_arguments
@@ -28,6 +28,10 @@ from stirred._fractions import NOT_A_NUMBER, as_fraction
 
 Sample = tuple[int, ...]
 """The numbers of the units of a sample, from 0 on."""
+
+
+_Node = tuple[str, int]
+_Several = TypeVar("_Several", list[Any], Mapping[Any, Any])
 
 
 def records_changed(design: Mapping[Sample, Fraction], unit: int) -> int:
@@ -48,40 +52,29 @@ def records_changed(design: Mapping[Sample, Fraction], unit: int) -> int:
 
 def _can_be_moved(supply: list[Fraction], demand: list[Fraction], allowed: list[list[bool]]) -> bool:
     """Whether all supply can go to demand along allowed pairs: augmenting paths with exact amounts."""
-    spare, wanted = list(supply), list(demand)
-    moved = [[Fraction(0)] * len(demand) for _ in supply]
-    while any(spare):
-        came_from: dict[tuple[str, int], tuple[str, int] | None] = {("s", i): None for i, x in enumerate(spare) if x}
-        queue, end = list(came_from), None
-        for side, place in queue:
-            if side == "t" and wanted[place]:
-                end = (side, place)
-                break
-            steps = (
-                [("t", j) for j in range(len(demand)) if allowed[place][j]]
-                if side == "s"
-                else [("s", i) for i in range(len(supply)) if moved[i][place]]
-            )
-            for step in steps:
-                if step not in came_from:
-                    came_from[step] = (side, place)
+    start, end = ("start", 0), ("end", 0)
+    room: dict[_Node, dict[_Node, Fraction]] = {start: {("s", i): amount for i, amount in enumerate(supply)}, end: {}}
+    for i, row in enumerate(allowed):
+        room["s", i] = {("t", j): supply[i] for j, may in enumerate(row) if may}
+    for j, amount in enumerate(demand):
+        room["t", j] = {end: amount}
+    while any(room[start].values()):
+        came_from, queue = {start: start}, [start]
+        for place in queue:
+            for step, left in room[place].items():
+                if left and step not in came_from:
+                    came_from[step] = place
                     queue.append(step)
-        if end is None:
+        if end not in came_from:
             return False
         path = [end]
-        while (before := came_from[path[-1]]) is not None:
-            path.append(before)
-        path.reverse()
-        edges = list(itertools.pairwise(path))
-        back = [moved[b[1]][a[1]] for a, b in edges if a[0] == "t"]
-        amount = min([spare[path[0][1]], wanted[end[1]], *back])
-        for a, b in edges:
-            if a[0] == "s":
-                moved[a[1]][b[1]] += amount
-            else:
-                moved[b[1]][a[1]] -= amount
-        spare[path[0][1]] -= amount
-        wanted[end[1]] -= amount
+        while path[-1] != start:
+            path.append(came_from[path[-1]])
+        edges = [(one, other) for other, one in itertools.pairwise(path)]
+        amount = min(room[one][other] for one, other in edges)
+        for one, other in edges:
+            room[one][other] -= amount
+            room[other][one] = room[other].get(one, Fraction(0)) + amount
     return True
 
 
@@ -179,7 +172,7 @@ def poisson(probabilities: Iterable[Any]) -> Selection:
     With unequal probabilities the worst record is the one most likely taken: given the other coins the proof is the
     same as for equal ones.
     """
-    chances = tuple(dict.fromkeys(_probability(one) for one in _some("probabilities", probabilities)))
+    chances = tuple(dict.fromkeys(_probability(one) for one in _some("probabilities", list(probabilities))))
     return Selection(
         "Bernoulli sampling" if len(chances) == 1 else "Poisson sampling",
         "add or remove",
@@ -225,7 +218,7 @@ def stratified(strata: Mapping[Any, Sequence[int]]) -> Selection:
     allocation that are public and fixed, and a record that cannot change its stratum.
     """
     shares = tuple(
-        dict.fromkeys(_share(*_pair(f"Stratum {name!r}", pair)) for name, pair in _named("strata", strata).items())
+        dict.fromkeys(_share(*_pair(f"Stratum {name!r}", pair)) for name, pair in _some("strata", strata).items())
     )
     return Selection(
         "stratified simple random sampling",
@@ -297,7 +290,7 @@ def by_size(probabilities: Iterable[Any], scheme: Scheme) -> Selection:
     """
     if scheme not in SCHEMES:
         raise errors.unknown_choice("scheme", scheme, SCHEMES)
-    chances = [_probability(one) for one in _some("probabilities", probabilities)]
+    chances = [_probability(one) for one in _some("probabilities", list(probabilities))]
     total = sum(chances, Fraction(0))
     if abs(total - round(total)) > Fraction(1, 10**9):
         raise errors.parameter_out_of_range("The sum of the probabilities", float(total), "a whole number")
@@ -380,7 +373,7 @@ def _none(design: str, reason: str) -> Selection:
 def checked_samples(samples: Samples) -> dict[Sample, Fraction]:
     """The samples of positive probability; refused unless the probabilities are exact and sum to one."""
     design: dict[Sample, Fraction] = {}
-    for sample, chance in _named("samples", samples).items():
+    for sample, chance in _some("samples", samples).items():
         try:
             units, probability = tuple(operator.index(unit) for unit in sample), as_fraction(chance)
         except NOT_A_NUMBER:
@@ -430,14 +423,7 @@ def _pair(what: str, pair: Sequence[int]) -> tuple[int, int]:
     return pair[0], pair[1]
 
 
-def _some(what: str, values: Iterable[Any]) -> list[Any]:
-    found = list(values)
-    if not found:
-        raise errors.parameter_out_of_range(f"The list of {what}", "empty", "one or more")
-    return found
-
-
-def _named(what: str, values: Mapping[Any, Any]) -> Mapping[Any, Any]:
+def _some(what: str, values: _Several) -> _Several:
     if not values:
         raise errors.parameter_out_of_range(f"The list of {what}", "empty", "one or more")
     return values

@@ -6,28 +6,32 @@ the factor and t the measured sum. As far as first derivatives go its error is t
 measured count of a cell and b = X (X'DX)^-1 X'u the fit of t / n to the calibration margins X: with D = n and u = t for
 linear calibration, where g = 1 + X l, and with D = g n and u = g t for raking, where log g = X l (Deville and Saerndal
 1992). A cell that raking sets to 0, since noise made it negative, does not move the factors.
+
+Each cell of a table of counts is multiplied by a factor so that margins equal the public ones: one factor for each
+post-stratum; a product of one factor for each margin (raking, Deming and Stephan 1940); or 1 + x'λ (linear calibration,
+the generalised regression estimator).
 """
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from numpy.typing import NDArray
 
 from stirred import errors
 from stirred.spec.exact import near
-from stirred.survey.estimating.intervals import Curve, DesignBound, SamplingErrors, Source
+from stirred.survey.estimating.intervals import Curve, DesignBound, SamplingErrors, Source, Sums
 from stirred.survey.estimating.measured import Array, MeasuredSurvey, Where
-from stirred.survey.estimating.public_totals import AdjustedTable, calibrate_linearly, categories, post_stratify, rake
 from stirred.survey.plan.sections import CalibrationSection, PublishSection
 
 Codes = NDArray[np.int64]
-Forms = dict[tuple[str | None, tuple[str, ...]], Array]
-"""Coefficients of a sum on measured cells, by family and table."""
 
 _IMPOSSIBLE = ("calibration-totals", "calibration-not-reached")
 """Errors that noise can cause: a count below 0, or factors that are not found."""
@@ -38,26 +42,9 @@ MOST_FORMS = 2_000
 """Rows of a calibrated table: each has a variance that is worked out by itself."""
 
 
-@dataclass(frozen=True, eq=False)
-class Calibrated:
-    """Calibrated estimates, a row for each group."""
-
-    above: Array
-    noise: Array
-    sampling: SamplingErrors
-    remarks: tuple[str, ...]
-    below: Array | None = None
-    """Of means and shares the denominator; ``sampling`` is then that of the sum of residuals."""
-    noise_below: Array | None = None
-    noise_between: Array | None = None
-
-
-def calibrated(survey: MeasuredSurvey, wanted: PublishSection, where: Where) -> Calibrated:
+def calibrated(survey: MeasuredSurvey, wanted: PublishSection, where: Where) -> Sums:
     """Totals, counts, means or shares after an adjustment of the plan."""
-    plan = survey.plan
-    section = next((one for one in plan.calibrations if one.name == wanted.calibration), None)
-    if section is None:
-        raise errors.unknown_choice("calibration", str(wanted.calibration), [one.name for one in plan.calibrations])
+    section = survey.plan.calibration(str(wanted.calibration))
     if where or wanted.kind == "ratio":
         raise errors.estimate_question("A calibrated estimate", "is not offered for ratios or with conditions")
     try:
@@ -68,82 +55,88 @@ def calibrated(survey: MeasuredSurvey, wanted: PublishSection, where: Where) -> 
         return _nothing(survey, wanted, problem)
 
 
-def _calibrated(survey: MeasuredSurvey, wanted: PublishSection, section: CalibrationSection) -> Calibrated:
-    names = tuple(dict.fromkeys(name for margin in section.margins for name in margin.by))
-    of = None if wanted.kind in ("count", "proportion") else wanted.of
-    table = _Adjusted(survey, section, names, of)
-    by = (*wanted.by, str(wanted.of)) if wanted.kind == "proportion" else wanted.by
-    above = table.sums(of, by)
+def _calibrated(survey: MeasuredSurvey, wanted: PublishSection, section: CalibrationSection) -> Sums:
+    table = _Adjusted(survey, section, wanted.summed)
+    above = table.crossed(wanted.summed, wanted.cells)
     if wanted.kind in ("count", "total"):
         return table.total(above)
-    below = table.sums(None, wanted.by)
-    at = np.repeat(np.arange(below.number), above.number // below.number)
+    below = table.crossed(None, wanted.by)
+    at = np.repeat(np.arange(len(below.by_cell)), len(above.by_cell) // len(below.by_cell))
     return table.quotient(above, below, at)
 
 
 @dataclass(frozen=True, eq=False)
-class _Sums:
+class _Crossed:
     """Measured sums by calibration variables and other names together."""
 
     of: str | None
     names: tuple[str, ...]
-    """Of calibration variables and others, together."""
+    """Of calibration variables, then of the others."""
     cells: Codes
     """For every sum its cell by calibration variables."""
     groups: Codes
     """For every sum its group."""
-    number: int
-    """Of groups."""
     by_cell: Array
     """For each group and calibration cell its sum."""
     fits: Array
     """The fit of the sum per count to the calibration margins, likewise."""
 
 
-def _nothing(survey: MeasuredSurvey, wanted: PublishSection, problem: errors.SurveyError) -> Calibrated:
+def _nothing(survey: MeasuredSurvey, wanted: PublishSection, problem: errors.SurveyError) -> Sums:
     """No estimates: noise left measured counts that cannot be adjusted. A release is not to end with an error then,
     since its budget is spent."""
-    by = (*wanted.by, str(wanted.of)) if wanted.kind == "proportion" else wanted.by
-    number = survey.plan.schema_of(by).number_of_groups(by)
+    number = survey.plan.number_of_cells(wanted.cells)
     source: Source = "unknown" if DesignBound.of(survey.plan) is None else "bounded"
     said = f"There are no adjusted estimates, since the noisy counts cannot be adjusted: {problem.problem}"
     unknown = np.full(number, np.nan)
-    return Calibrated(unknown, unknown, SamplingErrors(np.zeros(number), source), (said,))
+    return Sums(unknown, unknown, sampling=SamplingErrors(np.zeros(number), source), remarks=(said,))
 
 
 class _Adjusted:
     """The factors of an adjustment, and sums with them."""
 
-    def __init__(
-        self, survey: MeasuredSurvey, section: CalibrationSection, names: tuple[str, ...], of: str | None
-    ) -> None:
-        self.survey, self.section, self.names = survey, section, names
-        self.families: tuple[str | None, ...] = (None,) if of is None else (None, of)
-        plan = survey.plan
-        self.schema = plan.schema_of(names)
-        self.shape = tuple(len(self.schema.values(name)) for name in names)
+    def __init__(self, survey: MeasuredSurvey, section: CalibrationSection, of: str | None) -> None:
+        self.survey, self.section, self.of = survey, section, of
+        self.names = names = section.names
+        self.shape = tuple(len(survey.plan.schema_of(names).values(name)) for name in names)
         self.counts = survey.family(None).estimates(names, {}).reshape(self.shape)
         self.margins = [
             (axes, np.reshape([near(total) for total in margin.totals], [self.shape[axis] for axis in axes]))
             for margin in section.margins
             for axes in [tuple(names.index(name) for name in margin.by)]
         ]
-        self.adjusted = self._factors()
+        if section.method == "post-stratified":
+            self.adjusted = post_stratify(self.counts, self.margins[0])
+        else:
+            self.adjusted = (rake if section.method == "raked" else calibrate_linearly)(self.counts, self.margins)
 
-    def _factors(self) -> AdjustedTable:
-        if self.section.method == "post-stratified":
-            return post_stratify(self.counts, self.margins[0])
-        return (rake if self.section.method == "raked" else calibrate_linearly)(self.counts, self.margins)
-
-    def sums(self, of: str | None, by: tuple[str, ...]) -> _Sums:
+    def crossed(self, of: str | None, by: tuple[str, ...]) -> _Crossed:
         """The measured sums of a variable (or counts) by calibration variables and some names."""
-        cells, groups, sums = self._measured(of, by)
-        number = int(groups.max()) + 1
-        by_cell = np.zeros((number, self.counts.size))
-        np.add.at(by_cell, (groups, cells), sums)
-        return _Sums(of, self._together(by), cells, groups, number, by_cell, self._fits(by_cell))
+        together = tuple(dict.fromkeys((*self.names, *by)))
+        schema = self.survey.plan.schema_of(together)
+        bases = [schema.base(name) for name in together]
+        if len(set(bases)) < len(bases):
+            raise errors.estimate_question(
+                "A calibrated table", "cannot be by a recode and by the attribute it is made from"
+            )
+        sums = self.survey.family(of).estimates(together, {})
+        sizes = {name: len(schema.values(name)) for name in together}
+        if len(sums) > 1 << 20 or int(np.prod([sizes[name] for name in by])) > MOST_FORMS:
+            raise errors.estimate_question("A calibrated table", f"can have at most {MOST_FORMS:,} rows")
+        places = dict(zip(together, np.indices([*sizes.values()]).reshape(len(sizes), -1), strict=True))
 
-    def total(self, of: _Sums) -> Calibrated:
+        def codes(names: Sequence[str]) -> Codes:
+            found = np.zeros(len(sums), dtype=np.int64)
+            for name in names:
+                found = found * sizes[name] + places[name]
+            return found
+
+        cells, groups = codes(self.names), codes(by)
+        by_cell = np.zeros((int(groups.max()) + 1, self.counts.size))
+        np.add.at(by_cell, (groups, cells), sums)
+        return _Crossed(of, together, cells, groups, by_cell, self._fits(by_cell))
+
+    def total(self, of: _Crossed) -> Sums:
         """Calibrated totals of a variable (or counts) by some names."""
         noise = np.concatenate([self._weights(of, some) ** 2 @ self._variances for some in self._parts(of)])
         low, high = self._bounds(of.of)
@@ -155,9 +148,9 @@ class _Adjusted:
             flat = np.where(values > 0, 0.0, sampling.variances)
             slope = np.where(values > 0, sampling.variances / (np.maximum(values, 0.0) + np.sqrt(noise) + _TINY), 0.0)
             sampling = replace(sampling, bound=Curve(flat, slope, np.zeros_like(flat)))
-        return Calibrated(values, noise, sampling, self._remarks())
+        return Sums(values, noise, sampling=sampling, remarks=self._remarks())
 
-    def quotient(self, above: _Sums, below: _Sums, at: Codes) -> Calibrated:
+    def quotient(self, above: _Crossed, below: _Crossed, at: Codes) -> Sums:
         """Calibrated totals over calibrated counts, of which row ``at`` belongs to each.
 
         The residuals are those of the sum of y - R z, y the value and z = 1 of the records in the denominator: they lie
@@ -178,35 +171,9 @@ class _Adjusted:
         squares = self._squares(sums, fits, low - ratio, high - ratio, inside)
         squares = squares + np.maximum(high - ratio, ratio - low)[:, 0] * np.sqrt(left)
         sampling = self._sampling(squares)
-        return Calibrated(values, noise, sampling, self._remarks(), divisors, noise_below, between)
+        return Sums(values, noise, divisors, noise_below, between, sampling, self._remarks())
 
     # -- parts ---------------------------------------------------------------------------------------------------
-
-    def _together(self, by: Sequence[str]) -> tuple[str, ...]:
-        return tuple(dict.fromkeys((*self.names, *by)))
-
-    def _measured(self, of: str | None, by: Sequence[str]) -> tuple[Codes, Codes, Array]:
-        """For every cell by calibration variables and names together: its calibration cell, its group and its sum."""
-        together = self._together(by)
-        schema = self.survey.plan.schema_of(together)
-        bases = [schema.base(name) for name in together]
-        if len(set(bases)) < len(bases):
-            raise errors.estimate_question(
-                "A calibrated table", "cannot be by a recode and by the attribute it is made from"
-            )
-        sums = self.survey.family(of).estimates(together, {})
-        sizes = [len(schema.values(name)) for name in together]
-        if len(sums) > 1 << 20 or int(np.prod([len(schema.values(name)) for name in by])) > MOST_FORMS:
-            raise errors.estimate_question("A calibrated table", f"can have at most {MOST_FORMS:,} rows")
-        places = dict(zip(together, np.indices(sizes).reshape(len(sizes), -1), strict=True))
-
-        def codes(names: Sequence[str]) -> Codes:
-            found = np.zeros(len(sums), dtype=np.int64)
-            for name in names:
-                found = found * len(schema.values(name)) + places[name]
-            return found
-
-        return codes(self.names), codes(by), sums
 
     def _fits(self, by_cell: Array) -> Array:
         """For each group and calibration cell, the fit of the cell's sum per count to the calibration margins."""
@@ -222,50 +189,32 @@ class _Adjusted:
         fits = (dummies @ solved).T
         return np.asarray(np.where(counts > 0, fits, 0.0) if self.section.method == "raked" else fits)
 
-    def _values(self, of: _Sums) -> Array:
+    def _values(self, of: _Crossed) -> Array:
         return np.asarray(of.by_cell @ self.adjusted.factors.ravel())
 
-    def _parts(self, of: _Sums) -> list[Codes]:
+    def _parts(self, of: _Crossed) -> list[Codes]:
         """The groups, some at a time: derivatives of all of them by all measured values would be a large matrix."""
         at_once = max(1, MOST_WEIGHTS // max(len(of.cells), len(self._variances)))
-        return [np.arange(start, min(start + at_once, of.number)) for start in range(0, of.number, at_once)]
+        return [np.arange(start, min(start + at_once, len(of.by_cell))) for start in range(0, len(of.by_cell), at_once)]
 
-    def _forms(self, of: _Sums, some: Codes) -> Forms:
-        """The coefficients of calibrated totals on measured cells, by family and table: g on sums, -g b on counts."""
-        factors = self.adjusted.factors.ravel()
-        found: Forms = {(of.of, of.names): np.where(of.groups == some[:, None], factors[of.cells], 0.0)}
-        key = (None, self.names)
-        found[key] = found.get(key, 0.0) - factors * of.fits[some]
-        return found
-
-    def _weights(self, of: _Sums, some: Codes) -> Array:
-        """The derivative of some groups' calibrated totals (rows) by every measured value (columns) of all families."""
-        return self._weights_of(self._forms(of, some), len(some))
-
-    def _weights_of(self, forms: Forms, rows: int) -> Array:
-        """The weights of measured values in sums of forms; forms of one family are put together first."""
-        found = []
-        for of in self.families:
-            own = {names: values for (family, names), values in forms.items() if family == of}
-            if not own:
-                found.append(np.zeros((rows, sum(len(one) for one in self.survey.family(of).values))))
-                continue
-            together = tuple(dict.fromkeys(name for names in own for name in names))
-            schema = self.survey.plan.schema_of(together)
-            sizes = [len(schema.values(name)) for name in together]
-            whole = np.zeros((rows, *sizes))
-            for names, values in own.items():
-                shaped = values.reshape([rows, *(len(schema.values(name)) for name in names)])
-                order = [0, *(1 + names.index(name) for name in together if name in names)]
-                shape = [rows, *(len(schema.values(name)) if name in names else 1 for name in together)]
-                whole = whole + np.transpose(shaped, order).reshape(shape)
-            found.append(self.survey.family(of).weights_of_form(together, whole.reshape(rows, -1)))
-        return np.concatenate(found, axis=1)
+    def _weights(self, of: _Crossed, some: Codes) -> Array:
+        """The derivative of some groups' calibrated totals (rows) by every measured value (columns) of all families: g
+        on sums, -g b on counts."""
+        factors, counts = self.adjusted.factors.ravel(), self.survey.family(None)
+        on_sums = np.where(of.groups == some[:, None], factors[of.cells], 0.0)
+        on_counts = -factors * of.fits[some]
+        if of.of is not None:
+            own = self.survey.family(of.of).weights_of_form(of.names, on_sums)
+            return np.concatenate([counts.weights_of_form(self.names, on_counts), own], axis=1)
+        found = counts.weights_of_form(of.names, on_sums + on_counts[:, of.cells])
+        return np.pad(found, ((0, 0), (0, len(self._variances) - found.shape[1])))
 
     @cached_property
     def _variances(self) -> Array:
         """The noise variance of every measured value of all families."""
-        return np.concatenate([each for of in self.families for each in self.survey.family(of).variances])
+        return np.concatenate(
+            [each for of in dict.fromkeys((None, self.of)) for each in self.survey.family(of).variances]
+        )
 
     def _bounds(self, of: str | None) -> tuple[float, float]:
         """Between which numbers the values of a variable lie; of counts 0 and 1."""
@@ -297,3 +246,151 @@ class _Adjusted:
 
     def _remarks(self) -> tuple[str, ...]:
         return (self.adjusted.remark,) if self.adjusted.remark else ()
+
+
+# -- factors for public totals -----------------------------------------------------------------------------------------
+
+Margin = tuple[tuple[int, ...], Array]
+"""Axes of a table, and public totals over all others: positive numbers, which add up to the same for every margin."""
+
+TOLERANCE = 1e-10
+"""By what part of its size a total may be missed."""
+ROUNDS = 1000
+
+_SINGULAR = 1e-13
+
+
+@dataclass(frozen=True, eq=False)
+class AdjustedTable:
+    """Factors of the cells of a table, and the table times its factors."""
+
+    counts: Array
+    """After adjustment."""
+    factors: Array
+    """Of every cell, also where the count is 0."""
+    remark: str
+    """What a reader of the table should know about cells below 0; empty if there were none."""
+
+
+def post_stratify(counts: Array, margin: Margin) -> AdjustedTable:
+    """Multiply the cells of a table so that its margin is the public one. Cells that noise made negative are kept.
+
+    >>> post_stratify(np.array([[1.0, 3], [2, -1]]), ((0,), np.array([8, 6]))).counts.tolist()
+    [[2.0, 6.0], [12.0, -6.0]]
+    """
+    return _adjusted(counts, counts, _raked(counts, [margin]), "kept")
+
+
+def rake(counts: Array, margins: Sequence[Margin]) -> AdjustedTable:
+    """Multiply the cells of a table by one factor for each margin, in turn, until all agree.
+
+    Cells that noise made negative are set to 0: that raises the sum of small cells a little, but kept as they are
+    raking need not converge. Cells of 0 stay 0: with many of them no factors may reach the totals, which is refused.
+    Factors are products, so cells with the count 0 have one too; use it for other sums of the same cell.
+    """
+    used = np.maximum(counts, 0.0)
+    done = "set to 0 before adjustment, which raises sums of small cells"
+    return _adjusted(counts, used, _raked(used, margins), done)
+
+
+def calibrate_linearly(counts: Array, margins: Sequence[Margin]) -> AdjustedTable:
+    """Multiply the cells of a table by 1 + x'λ, x being 1 for the categories of the margins that a cell is in.
+
+    Cells below 0 are kept: they can make factors large. Factors can be negative.
+    """
+    wanted = np.concatenate([np.ravel(totals) for _, totals in margins])
+    factors = _linear(counts.ravel(), scipy.sparse.csr_array(categories(counts.shape, margins)), wanted)
+    return _adjusted(counts, counts, factors, "kept")
+
+
+def categories(shape: tuple[int, ...], margins: Sequence[Margin]) -> Array:
+    """For every cell of a table (rows) which category of every margin (columns) it is in: 1 there, else 0."""
+    return np.hstack([np.eye(totals.size)[_codes(shape, axes)] for axes, totals in margins])
+
+
+def _adjusted(counts: Array, used: Array, factors: Array, done: str) -> AdjustedTable:
+    factors = factors.reshape(counts.shape)
+    below = int(np.count_nonzero(counts < 0))
+    remark = f"{below:,} of {counts.size:,} cells were negative and were {done}." if below else ""
+    return AdjustedTable(used * factors, factors, remark)
+
+
+def _codes(shape: tuple[int, ...], axes: tuple[int, ...]) -> Codes:
+    """The cell of a margin that each cell of the table belongs to, for the table as one column."""
+    places = np.indices(shape, sparse=True)
+    code: Any = 0
+    for axis in axes:
+        code = code * shape[axis] + places[axis]
+    return np.broadcast_to(code, shape).ravel().astype(np.int64)
+
+
+def _raked(table: Array, margins: Sequence[Margin]) -> Array:
+    """Factors of cells, each a product of one factor for each margin."""
+    counts = table.ravel()
+    codes = [_codes(table.shape, axes) for axes, _ in margins]
+    wanted = [totals.ravel() for _, totals in margins]
+    own = [np.ones(len(total)) for total in wanted]
+    factors = np.ones(len(counts))
+    rounds, gap = 0, math.inf
+    while rounds < ROUNDS and gap > TOLERANCE:
+        for place, (code, total) in enumerate(zip(codes, wanted, strict=True)):
+            own[place] = own[place] * _quotients(total, _sums(code, counts * factors, len(total)))
+            factors = reduce(np.multiply, (factor[code] for factor, code in zip(own, codes, strict=True)))
+        rounds += 1
+        gap = max(
+            float(np.max(np.abs(_sums(code, counts * factors, len(total)) - total) / total))
+            for code, total in zip(codes, wanted, strict=True)
+        )
+    if gap > TOLERANCE:
+        raise errors.SurveyError(
+            "calibration-not-reached",
+            f"After {rounds:,} rounds the weights still miss a total by {gap:.2g} of its size.",
+            "Allow more rounds or wider bounds, or join small categories; or take the weights as they are "
+            "(must_converge=False).",
+        )
+    return factors
+
+
+def _sums(codes: Codes, values: Array, number: int) -> Array:
+    return np.asarray(np.bincount(codes, values, minlength=number), dtype=np.float64)
+
+
+def _quotients(wanted: Array, reached: Array) -> Array:
+    """What to multiply by."""
+    lacking = int(np.count_nonzero(reached <= 0))
+    if lacking:
+        raise errors.calibration_totals(
+            f"{lacking:,} categories with a public total above 0 have no weight in the sample or table",
+            "Join them to other categories",
+        )
+    return np.asarray(wanted / reached)
+
+
+def _linear(counts: Array, variables: scipy.sparse.csr_array, wanted: Array) -> Array:
+    """Factors 1 + x'λ, with λ by Newton's method: one step (two where rounding spoils it), and one to polish."""
+    solution = np.zeros(variables.shape[1])
+    factors = np.ones(len(counts))
+    sizes = np.maximum(np.abs(wanted), np.abs(variables).T @ np.abs(counts))
+    moments = (variables.T @ scipy.sparse.diags_array(counts) @ variables).toarray()
+    inverse, gap = _inverse(moments), math.inf
+    for step in itertools.count():
+        polished = gap <= TOLERANCE
+        solution = solution + inverse @ (wanted - variables.T @ (counts * factors))
+        factors = np.asarray(1 + variables @ solution)
+        gap = float(np.max(np.abs(wanted - variables.T @ (counts * factors)) / sizes))
+        if step and gap > TOLERANCE:
+            raise errors.calibration_totals(
+                "No factors give these totals: the auxiliary variables depend on each other and their totals do not",
+                "Correct the totals, or leave out variables that repeat others",
+            )
+        if polished:
+            break
+    return factors
+
+
+def _inverse(moments: Array) -> Array:
+    """Generalised inverse of a symmetric matrix whose rows may differ in size by much."""
+    sizes = np.sqrt(np.abs(np.diagonal(moments)))
+    sizes = np.where(sizes > 0, sizes, 1.0)
+    scaled = np.linalg.pinv(moments / np.outer(sizes, sizes), rcond=_SINGULAR, hermitian=True)
+    return np.asarray(scaled / np.outer(sizes, sizes))

@@ -144,16 +144,12 @@ class DesignBound:
         weights = [near(plan.stratum_weights(one)[1]) for one in strata]
         if design.selection == "independent":
             return cls(within * max(weights), 0.0)
-        sizes = [(design.selected, design.population)] if design.strata is None else []
-        sizes += [(design.sizes[str(one)].selected, design.sizes[str(one)].population) for one in strata if one]
-        if any(selected is None for selected, _ in sizes):
+        sizes = plan.selected_units
+        if sizes is None:
             return None
-        numbers = [int(selected or 0) for selected, _ in sizes]
-        factors = [
-            (1 - n / (N or inf)) * n / (n - 1) if n > 1 else 0.0 for n, (_, N) in zip(numbers, sizes, strict=True)
-        ]
+        factors = [(1 - n / (N or inf)) * n / (n - 1) if n > 1 else 0.0 for n, N in sizes]
         largest = max(factor * weight for factor, weight in zip(factors, weights, strict=True))
-        return cls(within * largest, min(factors) / sum(numbers))
+        return cls(within * largest, min(factors) / sum(n for n, _ in sizes))
 
     def total(self, low: float, high: float, counts: Array) -> Curve:
         """The bound for totals of values between two numbers, in groups of at most so many; counts have 0 and 1."""
@@ -174,12 +170,8 @@ class DesignBound:
 def degrees_of_freedom(plan: SurveyPlan) -> int | None:
     """Selected primary units less strata; None where the plan does not say how many are selected, or their number is
     random."""
-    design = plan.design
-    if design.selection == "independent":
-        return None
-    if design.strata is not None:
-        return sum(one.selected - 1 for one in design.sizes.values())
-    return None if design.selected is None else design.selected - 1
+    sizes = plan.selected_units
+    return None if sizes is None else sum(n - 1 for n, _ in sizes)
 
 
 def measured_errors(survey: MeasuredSurvey, wanted: PublishSection) -> SamplingErrors | None:
@@ -281,6 +273,75 @@ def _roots(
     return lower, upper, np.asarray(usable & (inner < 0))
 
 
+@dataclass(frozen=True, eq=False)
+class Sums:
+    """What an answer is made of: a sum for each row, or two whose quotient it is, with noise and sampling errors."""
+
+    above: Array
+    noise: Array
+    below: Array | None = None
+    noise_below: Array | None = None
+    noise_between: Array | None = None
+    sampling: SamplingErrors | None = None
+    remarks: tuple[str, ...] = ()
+
+    def ends(self, confidence: float, law: str) -> Parts:
+        """Values and intervals: what all that is known about the error of sampling leaves possible."""
+        sampling = self.known_sampling
+        flat = np.ones(len(self.above))
+        below = flat if self.below is None else self.below
+        noise_below = 0 * flat if self.noise_below is None else self.noise_below
+        between = 0 * flat if self.noise_between is None else self.noise_between
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values = np.where(below > 0, self.above / below, np.nan)
+            noise = self.residual_noise
+            variances = np.where(below > 0, (sampling.variances + noise) / below**2, np.inf)
+        known: list[tuple[Curve, Array | None]] = [] if sampling.bound is None else [(sampling.bound, None)]
+        if sampling.freedom is not None:
+            known.append((sampling.curve(student(confidence, sampling.freedom)), sampling.freedom))
+        lower, upper = np.full(len(flat), -np.inf), np.full(len(flat), np.inf)
+        for curve, freedom in known or [(Curve.level(sampling.variances), None)]:
+            reach = quantiles(confidence, _share(noise, curve.at(np.nan_to_num(values))), law, freedom)
+            low, high = quotient_ends(self.above, below, curve, (self.noise, noise_below, between), reach)
+            lower, upper = np.maximum(lower, low), np.minimum(upper, high)
+        return Parts(values, variances, np.fmin(lower, values), np.fmax(upper, values))
+
+    @property
+    def known_sampling(self) -> SamplingErrors:
+        """The errors of sampling, once they were looked up."""
+        assert self.sampling is not None
+        return self.sampling
+
+    @property
+    def residual_noise(self) -> Array:
+        """The noise variance of Y - R X, or of Y alone."""
+        if self.below is None or self.noise_below is None or self.noise_between is None:
+            return self.noise
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.nan_to_num(np.where(self.below > 0, self.above / self.below, 0.0))
+            return np.maximum(self.noise - 2 * ratio * self.noise_between + ratio**2 * self.noise_below, 0.0)
+
+    @property
+    def unmeasured(self) -> NDArray[np.bool_]:
+        """Rows that no measured sum tells: their noise is infinite."""
+        return np.isinf(self.noise) | np.isinf(0.0 if self.noise_below is None else self.noise_below)
+
+    def by_source(self) -> dict[str, Array]:
+        """The standard error of each answer by where it comes from."""
+        noise = self.residual_noise
+        with np.errstate(divide="ignore", invalid="ignore"):
+            size = 1.0 if self.below is None else np.where(self.below > 0, self.below, np.nan)
+            sampling = np.sqrt(self.known_sampling.variances) / size
+            if self.known_sampling.source == "unknown":
+                sampling = np.full(np.shape(noise), np.nan)
+            return {"sampling_error": sampling, "noise_error": np.sqrt(noise) / size}
+
+
+def _share(noise: Array, sampling: Array) -> Array:
+    total = noise + sampling
+    return np.divide(noise, total, out=np.ones_like(noise), where=(total > 0) & np.isfinite(total))
+
+
 _SAME = 1e-12
 """Shares that differ by less are one: sums of weights in another order differ by as much."""
 
@@ -324,7 +385,7 @@ _WORDS: Mapping[str, str] = {
 def quantile_answers(survey: MeasuredSurvey, wanted: PublishSection, where: Mapping[str, tuple[str, ...]]) -> Answers:
     """The quantiles of every group, a row for each group and probability."""
     plan, attribute = survey.plan, survey.plan.attribute(str(wanted.of))
-    by, grid = (*wanted.by, str(wanted.of)), len(attribute.labels)
+    by, grid = wanted.cells, len(attribute.labels)
     family = survey.family(None)
     counts = family.estimates(by, where).reshape(-1, grid)
     edges = np.array([near(cut) for cut in attribute.cuts])
@@ -362,9 +423,7 @@ def quantile_answers(survey: MeasuredSurvey, wanted: PublishSection, where: Mapp
         return Parts(values.ravel(), ((upper - lower) / 2).ravel() ** 2, lower.ravel(), upper.ravel())
 
     one = ends(0.6826894921370859)
-    labels = [
-        (*label, written(p)) for label in plan.schema_of(wanted.by).labels(wanted.by) for p in wanted.probabilities
-    ]
+    labels = [(*label, written(p)) for label in plan.labels_of(wanted.by) for p in wanted.probabilities]
     return Answers(
         table="survey",
         by=(*wanted.by, "probability"),

@@ -30,11 +30,10 @@ from stirred.margins.schema import Schema
 from stirred.releases.folder.documents import ReleasedTable
 from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.spec.exact import near
-from stirred.survey.data import Whole
-from stirred.survey.measuring import ErrorTable, error_names, query_noise, query_step
+from stirred.survey.data import Whole, multiples
+from stirred.survey.measuring import ErrorTable, query_noise, query_step
 from stirred.survey.plan.fields import SurveyPlan
 from stirred.survey.plan.sections import PublishSection, QuerySection
-from stirred.survey.weights.rules import nearest
 from stirred.tables import Column, Table
 from stirred.tables.columns import ColumnEncoder, as_text
 from stirred.tables.exact_numbers import largest, whole_array
@@ -165,7 +164,7 @@ def tables_of(survey: MeasuredSurvey) -> Iterator[Table]:
         found = survey.errors[wanted.name]
         numbers = {CENTRE: pa.array(found.centres), MULTIPLE: pa.array(found.multiples)}
         columns = {name: numbers[name] for name in _error_columns(wanted)}
-        yield _encoded(plan, error_name(wanted), error_names(wanted), columns)
+        yield _encoded(plan, error_name(wanted), wanted.cells, columns)
 
 
 def measured_tables(plan: SurveyPlan) -> list[PublishSection]:
@@ -209,7 +208,7 @@ def _read_measured(release: ReleaseFolder) -> MeasuredSurvey:
         sums[query.name] = _multiples(release, table[VALUE], query_step(plan, query))
     for wanted in measured_tables(plan):
         numbers = _error_columns(wanted)
-        table = _read(release, plan, error_name(wanted), error_names(wanted), numbers)
+        table = _read(release, plan, error_name(wanted), wanted.cells, numbers)
         columns = {name: _multiples(release, table[name], Fraction(1)) for name in numbers}
         centres = columns.get(CENTRE, np.zeros(table.rows, dtype=np.int64))
         found[wanted.name] = ErrorTable(centres, columns[MULTIPLE])
@@ -239,7 +238,7 @@ def decimals(multiples: Whole, step: Fraction) -> pa.Array:
 def _encoded(plan: SurveyPlan, name: str, by: Sequence[str], numbers: dict[str, pa.Array]) -> Table:
     columns = {one: _label_column(plan, by, at) for at, one in enumerate(by)}
     columns |= {one: _column(one, array) for one, array in numbers.items()}
-    return Table(name, plan.schema_of(by).number_of_groups(by), columns)
+    return Table(name, plan.number_of_cells(by), columns)
 
 
 def _label_column(plan: SurveyPlan, by: Sequence[str], at: int) -> Column:
@@ -262,7 +261,7 @@ def _read(release: ReleaseFolder, plan: SurveyPlan, name: str, by: Sequence[str]
     if list(release.columns(name)) != [*by, *numbers]:
         raise errors.not_a_release(release.path, f"the table {name} has other columns than its plan asks for")
     table = release.read(name).table
-    if table.rows != plan.schema_of(by).number_of_groups(by):
+    if table.rows != plan.number_of_cells(by):
         raise errors.not_a_release(release.path, f"the table {name} does not have a row for every cell of the plan")
     for at, one in enumerate(by):
         stated, wanted = table[one], _label_column(plan, by, at)
@@ -277,12 +276,9 @@ def _multiples(release: ReleaseFolder, column: Column, step: Fraction) -> Whole:
     if not (pa.types.is_integer(kind) or pa.types.is_decimal(kind)) or column.values.null_count:
         raise errors.not_a_release(release.path, "a measured number is empty, or is no exact number")
     numbers, _, digits = whole_array(column)
-    ratio = Fraction(1) / (step * 10**digits)
-    if largest(numbers) * ratio.numerator >= 1 << 62:
-        numbers = numbers.astype(object)
-    multiples, whole = nearest(numbers * ratio.numerator, ratio.denominator)
+    found, whole = multiples(numbers, Fraction(1) / (step * 10**digits))
     if not whole.all():
         raise errors.not_a_release(release.path, "a measured number is no whole multiple of its step")
-    if largest(multiples) >= MOST:
+    if largest(found) >= MOST:
         raise errors.not_a_release(release.path, "a measured number is larger than any that is released")
-    return multiples[column.codes]
+    return found[column.codes]

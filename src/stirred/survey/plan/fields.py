@@ -8,9 +8,10 @@ nothing. Shares of the budget are fractions that add up to exactly one.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, TypeVar
 
 from pydantic import Field, model_validator
 
@@ -37,6 +38,7 @@ from stirred.survey.weights.rules import WeightRule
 
 Start = Literal["target sample", "responding sample", "edited and imputed data", "weights"]
 Fixed = Literal["", "population", "frame", "target sample"]
+_Section = TypeVar("_Section", VariableSection, AttributeSection, CalibrationSection)
 
 
 class SurveyPlan(Plan):
@@ -145,18 +147,9 @@ class SurveyPlan(Plan):
     @cached_property
     def weight_rule(self) -> WeightRule | None:
         """The published rule that every weight goes through; None where every record counts once."""
-        weights = self.weights
-        if weights is None:
+        if self.weights is None:
             return None
-        return WeightRule(
-            weights.lower,
-            weights.upper,
-            weights.step,
-            weights.outside,
-            weights.rounding,
-            weights.shrink,
-            weights.centre,
-        )
+        return WeightRule(**{one.name: getattr(self.weights, one.name) for one in fields(WeightRule)})
 
     def stratum_weights(self, stratum: str | None = None) -> tuple[Fraction, Fraction]:
         """Bounds of the weights after the rule, in one stratum or in all."""
@@ -198,19 +191,16 @@ class SurveyPlan(Plan):
 
     def variable(self, name: str) -> VariableSection:
         """The section of a variable; raises if there is no such variable."""
-        for one in self.variables:
-            if one.name == name:
-                return one
-        raise errors.unknown_choice("variable", name, [one.name for one in self.variables])
+        return _named("variable", name, self.variables)
 
     def attribute(self, name: str) -> AttributeSection:
         """The section of an attribute, or of the one that a recode is made from."""
         name = next((one.of for one in self.recodes if one.name == name), name)
-        for one in self.attributes:
-            if one.name == name:
-                return one
-        known = [*(one.name for one in self.attributes), *(one.name for one in self.recodes)]
-        raise errors.unknown_choice("attribute or recode", name, known)
+        return _named("attribute or recode", name, self.attributes, [one.name for one in self.recodes])
+
+    def calibration(self, name: str) -> CalibrationSection:
+        """The section of a calibration; raises if there is no such calibration."""
+        return _named("calibration", name, self.calibrations)
 
     def schema_of(self, names: Sequence[str]) -> Schema:
         """The attributes behind some names, with all their recodes, in the order of the plan."""
@@ -219,6 +209,14 @@ class SurveyPlan(Plan):
             tuple(Attribute(one.name, one.labels) for one in self.attributes if one.name in used),
             tuple(Recode(one.name, one.of, tuple(one.groups.items())) for one in self.recodes if one.of in used),
         )
+
+    def number_of_cells(self, names: Sequence[str]) -> int:
+        """How many cells there are by some names."""
+        return self.schema_of(names).number_of_groups(names)
+
+    def labels_of(self, names: Sequence[str]) -> list[tuple[str, ...]]:
+        """The values of all cells by some names, the last one fastest."""
+        return self.schema_of(names).labels(names)
 
     def family(self, of: str | None) -> tuple[QuerySection, ...]:
         """The queries that add up the same variable (or counts), which are combined into estimates."""
@@ -231,3 +229,11 @@ class SurveyPlan(Plan):
     def reading(self, path: Any) -> SurveyPlan:
         """The same plan, with its file at another path."""
         return self.model_copy(update={"input": self.input.model_copy(update={"path": str(path)})})
+
+
+def _named(what: str, name: str, sections: Sequence[_Section], others: Sequence[str] = ()) -> _Section:
+    """The section with a name; ``others`` are names that may be meant as well."""
+    for one in sections:
+        if one.name == name:
+            return one
+    raise errors.unknown_choice(what, name, [*(one.name for one in sections), *others])

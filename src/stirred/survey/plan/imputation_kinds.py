@@ -14,8 +14,10 @@ refused**, and numbers of records are public bounds, never counted in the file.
 
 from __future__ import annotations
 
+import tomllib
 from dataclasses import dataclass
 from fractions import Fraction
+from importlib.resources import files
 from typing import Any, Literal
 
 from stirred import errors
@@ -52,113 +54,9 @@ class ImputationKind:
         )
 
 
-_OWN_RECORD = "the respondent's own record, and nothing else of this respondent stands in the file"
-_LINEAR = "the respondent's own value and every imputed value may change: the sensitivity is 1 + m times as large"
-_PARTS = (
-    "one completed record. A respondent whose answers the parameters were estimated from has a part in up to m imputed "
-    "records besides, and is protected less than that"
-)
-_LARGE = "the worst case is linear in the number of imputed values (section 7.6; Das et al. 2022)"
-
-KINDS = (
-    ImputationKind(
-        "given parameters",
-        "a value drawn or computed from the row itself and from parameters that were public before the survey",
-        True,
-        "none",
-        "one record, as without imputation: the sensitivity does not change",
-        _OWN_RECORD,
-        "section 7.6 with epsilon1 = 0: the total is epsilon2",
-    ),
-    ImputationKind(
-        "private parameters",
-        "a value drawn from the row itself and from parameters that were estimated with noise, under epsilon1",
-        True,
-        "none",
-        "one record, given the parameters: the sensitivity of the analysis does not change, and the total is "
-        "epsilon1 + epsilon2",
-        "the respondent's own record for the analysis; for the parameters the share epsilon1 counts besides",
-        "the total is epsilon1 + epsilon2 (section 7.6; Das et al. 2022); also for rho of zCDP",
-        "how much the noise of the parameters biases an estimate: it depends on the data",
-    ),
-    ImputationKind(
-        "multiple",
-        "several independent draws for every missing value, all from the same private parameters; the analysis "
-        "averages the completed files",
-        True,
-        "none",
-        "one record, given the parameters: the average of its contributions lies between the same bounds as one of "
-        "them, so that the sensitivity does not change with the number of draws",
-        "the respondent's own record for the analysis; for the parameters the share epsilon1 counts besides",
-        "the total is epsilon1 + epsilon2, as for one draw: a row with several draws is still one row",
-        "the variance between the completed files is a number about the data. It is not published: it would need a "
-        "share of its own. It would also miss the noise of the parameters, which all draws share, and no rule for "
-        "adding that is known here. Draws from parameters without noise count as the kind that estimated them",
-    ),
-    ImputationKind(
-        "mean",
-        "the mean of the observed values",
-        True,
-        "by share",
-        "the mean moves by at most 1/n of the range, n being the number of observed values, and m imputed values move "
-        "with it: the sensitivity of a total is 1 + m/n times as large",
-        _PARTS,
-        "1 + m/n for a total is computed here and attained; other analyses may be as bad as 1 + m. " + _LARGE,
-    ),
-    ImputationKind(
-        "conditional frequencies",
-        "a value drawn from the frequencies among observed records of the same group, which have no noise",
-        True,
-        "by number",
-        _LINEAR + ", since with the same random numbers all draws of a group may change together",
-        _PARTS,
-        _LARGE,
-        "a smaller loss for large groups; add noise to the frequencies instead ('private parameters')",
-    ),
-    ImputationKind(
-        "linear regression",
-        "the prediction of a regression on the observed records, with or without a drawn residual; its coefficients "
-        "have no noise",
-        True,
-        "by number",
-        _LINEAR + ": one record far from all others decides the slope",
-        _PARTS,
-        _LARGE,
-        "a smaller sensitivity from public bounds on leverage; add noise to the sums that the coefficients are "
-        "computed from instead ('private parameters')",
-    ),
-    ImputationKind(
-        "hot deck",
-        "the answer of a donor, another respondent who is alike",
-        False,
-        "by number",
-        _LINEAR + ", since one donor may serve all of them, and may change who the donors of others are",
-        "one completed record, a 'post-imputation person': a donor whose answers were copied m times stands in m + 1 "
-        "records, and has the protection of m + 1 records at once",
-        _LARGE + "; the sum epsilon1 + epsilon2 does not hold",
-        "any total that does not grow with m: refused here",
-    ),
-    ImputationKind(
-        "editing by record",
-        "another value by a published rule that looks at this record only, such as an age that does not fit a date of "
-        "birth",
-        True,
-        "none",
-        "one record, as without editing: the sensitivity does not change",
-        _OWN_RECORD,
-        "a function of one record changes one record; the same proof as for given parameters",
-        "editing by hand: a mechanism is a program that can be written down (section 7.2.2)",
-    ),
-    ImputationKind(
-        "editing across records",
-        "another value because of other records: outliers among all answers, duplicates, totals that must agree",
-        False,
-        "unknown",
-        "one record may decide which others are edited; how many is not known",
-        "one edited record; how many of them a respondent has a part in is not known",
-        "nothing: the source says only that steps before the start matter (section 7.2.2)",
-        "any bound: refused here",
-    ),
+KINDS = tuple(
+    ImputationKind(**fields)
+    for fields in tomllib.loads((files("stirred.survey.plan") / "imputation_kinds.toml").read_text("utf-8"))["kind"]
 )
 """Every kind that is told of, the safe ones first."""
 
@@ -200,7 +98,7 @@ def sensitivity_before_imputation(name: str, missing: int, observed: int | None 
     '51'
     """
     kind = imputation_kind(name)
-    _whole(missing, "The number of missing values", 0)
+    at_least(missing, "The number of missing values", 0)
     by = _number(width, "The range of the variable", zero=True)
     if kind.growth == "none":
         return by
@@ -210,7 +108,7 @@ def sensitivity_before_imputation(name: str, missing: int, observed: int | None 
         raise errors.imputation_depends(kind.name, "how many records one record changes is not known")
     if observed is None:
         raise errors.survey_bounds_missing("the fewest observed values that there can be")
-    _whole(observed, "The number of observed values", 1)
+    at_least(observed, "The number of observed values", 1)
     return by * (1 + Fraction(missing, observed))
 
 
@@ -233,9 +131,9 @@ def records_touched(name: str, missing: int, copies: int | None = None) -> int:
     (51, 2)
     """
     kind = imputation_kind(name)
-    _whole(missing, "The number of missing values", 0)
+    at_least(missing, "The number of missing values", 0)
     if copies is not None:
-        _whole(copies, "The number of copies of one respondent", 0)
+        at_least(copies, "The number of copies of one respondent", 0)
         if kind.name != "hot deck":
             raise errors.imputation_number("The number of copies", "left out, except for hot deck")
     if kind.growth == "none":
@@ -258,7 +156,15 @@ def loss_with_imputation(name: str, analysis: Any, parameters: Any = 0) -> Fract
     """
     kind = imputation_kind(name)
     if kind.name == "hot deck":
-        raise errors.hot_deck_refused()
+        raise errors.SurveyError(
+            "hot-deck",
+            "Hot-deck imputation copies answers of one respondent into records of others, so that an imputed value "
+            "depends on another record and not only on parameters of a model: one respondent may decide every imputed "
+            "value, and no bound that does not grow with their number is known (thesis, section 7.6).",
+            "Impute row by row from parameters that are estimated under a share of the budget "
+            "(stirred.survey.imputing), or leave the values missing and make 'missing' one of the values that are "
+            "counted.",
+        )
     if kind.growth == "unknown":
         raise errors.imputation_depends(kind.name, "what is written into a row depends on other rows")
     if kind.growth != "none":
@@ -274,7 +180,8 @@ def loss_with_imputation(name: str, analysis: Any, parameters: Any = 0) -> Fract
     return first + second
 
 
-def _whole(value: Any, what: str, least: int) -> None:
+def at_least(value: Any, what: str, least: int) -> None:
+    """Raise unless a number is whole and not below the least."""
     if type(value) is not int or value < least:
         raise errors.imputation_number(what, f"a whole number, at least {least}")
 

@@ -74,7 +74,13 @@ def covers(plan: SurveyPlan, of: str | None, names: Iterable[str]) -> bool:
 
 def _unit(plan: SurveyPlan) -> None:
     if plan.row is not None and plan.row.strip().lower() != plan.unit.strip().lower():
-        raise errors.unit_is_not_the_row(plan.unit, plan.row)
+        raise errors.PlanError(
+            "unit-is-not-the-row",
+            f"The plan protects one {plan.unit}, and a row of its file is one {plan.row}. The noise is for one row: a "
+            "unit of nine rows would lose 9 times the stated epsilon, or 81 times the stated rho.",
+            f'Make a file with one row for each {plan.unit}, or protect what a row is (unit = "{plan.row}"). Several '
+            "rows for one unit are not supported yet.",
+        )
     for name in plan.allow:
         if name not in ALLOWED and not name.startswith(SEVERAL_ROWS):
             known = f"{SEVERAL_ROWS}COLUMN, {' and '.join(ALLOWED)}"
@@ -256,7 +262,7 @@ def _calibration(plan: SurveyPlan, calibration: CalibrationSection) -> None:
         raise errors.survey_plan(what, "must have margins, and exactly one if it post-stratifies")
     sums = set()
     for margin in calibration.margins:
-        cells = plan.schema_of(margin.by).number_of_groups(margin.by)
+        cells = plan.number_of_cells(margin.by)
         if len(margin.totals) != cells:
             raise errors.survey_plan(f"{what} by {', '.join(margin.by)}", f"must state {cells:,} totals")
         if any(total <= 0 for total in margin.totals):
@@ -264,7 +270,7 @@ def _calibration(plan: SurveyPlan, calibration: CalibrationSection) -> None:
         sums.add(sum(margin.totals, Fraction(0)))
     if len(sums) > 1:
         raise errors.survey_plan(what, "must have margins whose totals add up to the same number")
-    names = tuple(dict.fromkeys(name for margin in calibration.margins for name in margin.by))
+    names = calibration.names
     _unlike(f"attribute of the margins of '{calibration.name}'", [plan.attribute(name).name for name in names])
     if not covers(plan, None, names):
         raise errors.survey_plan(what, f"needs weighted counts by {', '.join(names)}: add such a query")
@@ -288,27 +294,20 @@ def _published(plan: SurveyPlan, wanted: PublishSection) -> None:
         )
     if (wanted.kind == "quantiles") != bool(wanted.probabilities):
         raise errors.survey_plan(what, "must list probabilities if it is of quantiles, and else none")
-    needed: list[tuple[str | None, tuple[str, ...]]] = []
-    if wanted.kind in ("total", "mean", "ratio"):
-        needed += [(plan.variable(str(wanted.of)).name, wanted.by)]
-        needed += [(plan.variable(wanted.over).name, wanted.by)] if wanted.over else []
-    if wanted.kind in ("count", "mean"):
-        needed += [(None, wanted.by)]
+    families: list[str | None] = [plan.variable(name).name for name in (wanted.summed, wanted.over) if name]
+    if wanted.kind not in ("total", "ratio"):
+        families.append(None)
     if wanted.kind in ("proportion", "quantiles"):
         plan.attribute(str(wanted.of))
-        needed += [(None, (*wanted.by, str(wanted.of)))]
     if wanted.kind == "quantiles":
         _require_probabilities(plan, wanted)
     names: tuple[str, ...] = ()
     if wanted.calibration is not None:
-        calibration = next((one for one in plan.calibrations if one.name == wanted.calibration), None)
-        if calibration is None:
-            raise errors.unknown_choice("calibration", wanted.calibration, [one.name for one in plan.calibrations])
+        names = plan.calibration(wanted.calibration).names
         if wanted.kind == "quantiles" or wanted.errors:
             raise errors.survey_plan(what, "cannot be calibrated and be of quantiles or have measured standard errors")
-        names = tuple(dict.fromkeys(name for margin in calibration.margins for name in margin.by))
-    for of, by in needed:
-        together = tuple(dict.fromkeys((*by, *names)))
+    for of in families:
+        together = tuple(dict.fromkeys((*wanted.cells, *names)))
         if not covers(plan, of, together):
             measured = f"sums of '{of}'" if of else "weighted counts"
             at = f" by {', '.join(together)}" if together else ""

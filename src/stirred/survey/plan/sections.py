@@ -235,6 +235,11 @@ class CalibrationSection(Section):
     method: Literal["post-stratified", "raked", "linear"]
     margins: tuple[MarginSection, ...] = Field(max_length=MOST_SECTIONS)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The attributes and recodes of all margins."""
+        return tuple(dict.fromkeys(name for margin in self.margins for name in margin.by))
+
 
 class PublishSection(Section):
     """A table of estimates to publish: made from the measured sums, with standard errors and intervals."""
@@ -258,6 +263,16 @@ class PublishSection(Section):
         """The name of its file, without the extension."""
         parts = (self.kind, self.of, *(["over", self.over] if self.over else []), *self.by, self.calibration)
         return "-".join(slug(part) for part in parts if part)
+
+    @property
+    def summed(self) -> str | None:
+        """The variable whose sums are divided, or told; None for weighted counts."""
+        return self.of if self.kind in ("total", "mean", "ratio") else None
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The attributes and recodes whose cells it needs; of shares and quantiles the attribute is one of them."""
+        return (*self.by, str(self.of)) if self.kind in ("proportion", "quantiles") else self.by
 
 
 class ImputationSection(Section):

@@ -25,7 +25,7 @@ from typing import Any, Literal
 from stirred import errors
 from stirred._fractions import NOT_A_NUMBER, as_fraction
 from stirred.spec.exact import near
-from stirred.survey.plan.settings import CHANGES, Change, Setting
+from stirred.survey.plan.settings import Change, Setting, require_change
 
 
 @dataclass(frozen=True)
@@ -123,9 +123,7 @@ class SurveyFacts:
             raise errors.survey_bounds_missing("bounds of weights and values")
         if self.weights not in ("design", "final"):
             raise errors.survey_fact("The kind of weights", "is 'design' or 'final'")
-        for name in ("fewest", "most"):
-            if type(getattr(self, name)) is not int or getattr(self, name) < 1:
-                raise errors.survey_fact("The number of records in a sample", "is a whole number, at least 1")
+        require_sizes(self)
         if self.fewest > self.most:
             raise errors.survey_fact("The fewest records", "are at most as many as the most")
 
@@ -153,6 +151,20 @@ def number(value: Any, what: str) -> Fraction:
         raise errors.survey_fact(what, "is a finite number, such as 12, '0.05' or '1/3'") from None
 
 
+def require_number(facts: Any, name: str, what: str) -> None:
+    """Make a field that must be stated an exact number."""
+    if getattr(facts, name) is None:
+        raise errors.survey_bounds_missing(f"{what[0].lower()}{what[1:]}")
+    object.__setattr__(facts, name, number(getattr(facts, name), what))
+
+
+def require_sizes(facts: Any) -> None:
+    """Raise unless the fewest and the most records of a sample are such numbers."""
+    for given in (facts.fewest, facts.most):
+        if type(given) is not int or given < 1:
+            raise errors.survey_fact("The number of records in a sample", "is a whole number, at least 1")
+
+
 KINDS = ("horvitz-thompson", "hajek", "ratio", "post-stratified")
 TARGETS = ("total", "mean", "proportion", "ratio")
 
@@ -166,7 +178,7 @@ class PostStratum:
     value: Bounds
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "population", _positive(self.population, "The size of a post-stratum"))
+        object.__setattr__(self, "population", positive(self.population, "The size of a post-stratum"))
         if type(self.fewest) is not int or self.fewest < 1:
             raise errors.denominator_may_be_zero("a post-stratum may hold no record of the sample")
 
@@ -198,7 +210,7 @@ class Estimator:
         for name in ("population", "size_total"):
             given = getattr(self, name)
             if given is not None:
-                object.__setattr__(self, name, _positive(given, "A public total"))
+                object.__setattr__(self, name, positive(given, "A public total"))
         object.__setattr__(self, "post_strata", tuple(self.post_strata))
         if (self.kind == "post-stratified") != bool(self.post_strata):
             raise errors.survey_fact("A post-stratified estimate, and no other,", "has post-strata")
@@ -245,7 +257,7 @@ class Sensitivity:
 
     def laplace_scale(self, epsilon: Any) -> Fraction:
         """The scale of Laplace noise for this epsilon (Definition 6.4.2)."""
-        return self.value / _positive(epsilon, "Epsilon")
+        return self.value / positive(epsilon, "Epsilon")
 
     def noise_sd(self, epsilon: Any) -> float:
         """The standard deviation of that noise: the root of 2, times its scale."""
@@ -261,14 +273,13 @@ def sensitivity(estimator: Estimator, facts: SurveyFacts, setting: Setting, chan
     >>> [int(sensitivity(Estimator(), frame, at, change).value) for change in ("unit", "value")]
     [9, 0]
     """
-    if change not in CHANGES:
-        raise errors.survey_fact("The change of a unit", f"is one of {', '.join(CHANGES)}")
+    require_change(change)
     _require_bounded(estimator, facts, setting)
     fixed, _ = weights_fixed(facts, setting)
     case = _Case(facts, setting, change, fixed, _may_vanish(facts, setting))
     found = {
         "horvitz-thompson": _horvitz_thompson,
-        "hajek": _hajek,
+        "hajek": _ratio,
         "ratio": _ratio,
         "post-stratified": _post_stratified,
     }[estimator.kind](estimator, case)
@@ -336,12 +347,21 @@ class _Found:
 
 def _require_bounded(estimator: Estimator, facts: SurveyFacts, setting: Setting) -> None:
     if not facts.once:
-        raise errors.counted_twice()
+        raise errors.SurveyError(
+            "survey-unit-twice",
+            "A unit may stand in the sample more than once, and the sensitivities here are for one record per unit.",
+            "Sample without replacement, or merge the records of a unit.",
+        )
     if facts.weights == "final" and not facts.weights_cut_by_rule:
         raise errors.weights_unbounded()
     depends = not facts.population_changes_one if setting.level == "population" else facts.design_depends_on_frame
     if setting.level in ("population", "frame") and depends:
-        raise errors.sample_not_followed(setting.level)
+        raise errors.SurveyError(
+            "survey-sampling-depends",
+            f"At the level of the {setting.level}, changing one record may change who is sampled, so that no bound on "
+            "the estimate is known.",
+            "Start the mechanism at the target sample, or use a design that one record does not change.",
+        )
     if estimator.target == "proportion":
         bounds = [one.value for one in estimator.post_strata] or [facts.value]
         if any(one.low < 0 or one.high > 1 for one in bounds):
@@ -403,29 +423,23 @@ def _horvitz_thompson(estimator: Estimator, case: _Case) -> _Found:
     return _Found(own + others, attained and len(case.facts.units) == 1, rule, "section 6.4.5")
 
 
-def _hajek(estimator: Estimator, case: _Case) -> _Found:
-    """A weighted mean moves by at most its record's share of the weight, times how far values lie apart."""
-    facts, plain = case.facts, len(case.facts.units) == 1
-    if not case.fixed:
-        value = facts.value.width * _largest_share(facts.weight.high / facts.weight.low, facts.fewest, facts.most)
-        return _Found(value, plain, _ALL_CHANGE, "derived; all weights within their bounds")
-    rule, source = "(max x - min x) max w / (max w + (n - 1) min w)", "derived from section 7.4"
-    units = tuple(replace(one, size=Bounds(Fraction(1), Fraction(1))) for one in facts.units)
-    return _Found(_largest_step(case, units), plain, rule, source)
-
-
 def _ratio(estimator: Estimator, case: _Case) -> _Found:
-    """A ratio is a mean of the units' own ratios, each with the weight times the size for its weight."""
-    facts = case.facts
-    if any(_size(one).low <= 0 for one in facts.units):
+    """A ratio is a mean of the units' own ratios, each with the weight times the size for its weight; a weighted mean
+    is a ratio whose sizes are 1. It moves by at most its record's share of the weight, times how far values lie apart.
+    """
+    facts, units, mean = case.facts, case.facts.units, estimator.kind == "hajek"
+    if mean:
+        units = tuple(replace(one, size=Bounds(Fraction(1), Fraction(1))) for one in units)
+    if any(_size(one).low <= 0 for one in units):
         raise errors.denominator_may_be_zero("the denominator of the ratio may be zero")
+    attained = mean and len(units) == 1
     if case.fixed:
-        return _Found(_largest_step(case, facts.units), False, _OWN_SHARE, "derived; upper bound over corners")
-    ratios = _ratios(facts.units)
-    sizes = around([_size(one) for one in facts.units])
+        rule, source = _OWN_SHARE_OF_MEANS if mean else _OWN_SHARE
+        return _Found(_largest_step(case, units), attained, rule, source)
+    sizes = around([_size(one) for one in units])
     spread = facts.weight.high * sizes.high / (facts.weight.low * sizes.low)
-    value = ratios.width * _largest_share(spread, facts.fewest, facts.most)
-    return _Found(value, False, _ALL_CHANGE, "derived; all weights within their bounds")
+    value = _ratios(units).width * _largest_share(spread, facts.fewest, facts.most)
+    return _Found(value, attained, _ALL_CHANGE, "derived; all weights within their bounds")
 
 
 def _post_stratified(estimator: Estimator, case: _Case) -> _Found:
@@ -457,7 +471,11 @@ def _post_stratified(estimator: Estimator, case: _Case) -> _Found:
     return _Found(value, False, rule, "derived; upper bound over post-strata")
 
 
-_OWN_SHARE = "(max y/z - min y/z) times a record's largest share of the denominator"
+_OWN_SHARE = (
+    "(max y/z - min y/z) times a record's largest share of the denominator",
+    "derived; upper bound over corners",
+)
+_OWN_SHARE_OF_MEANS = ("(max x - min x) max w / (max w + (n - 1) min w)", "derived from section 7.4")
 _ALL_CHANGE = "(max - min) times the largest part of the weight that can move from low to high values"
 
 
@@ -545,7 +563,8 @@ def _corners(first: Bounds, second: Bounds) -> Iterable[tuple[Fraction, Fraction
     return itertools.product(first.ends, second.ends)
 
 
-def _positive(value: Any, what: str) -> Fraction:
+def positive(value: Any, what: str) -> Fraction:
+    """An exact number above 0."""
     found = number(value, what)
     if found <= 0:
         raise errors.survey_fact(what, "is positive")

@@ -16,8 +16,10 @@ scale of noise belongs to it, as Theorem 6.4.3 needs.
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.resources import files
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -42,46 +44,9 @@ class Stage:
     """The record that a guarantee speaks of if the mechanism starts here."""
 
 
-STAGES = (
-    Stage(
-        "population",
-        "all data that the frame is built from",
-        "",
-        True,
-        "everything that is or could be asked of one unit of the population, sampled or not",
-    ),
-    Stage(
-        "frame",
-        "the list that the sample is drawn from",
-        "building the frame",
-        True,
-        "one unit's record in the frame, together with the answers that it would give, sampled or not",
-    ),
-    Stage(
-        "target sample",
-        "the units that were selected",
-        "drawing the sample",
-        True,
-        "one selected unit's record, whether it answers or not",
-    ),
-    Stage(
-        "responding sample",
-        "the answers of the selected units that answered",
-        "nonresponse",
-        True,
-        "one respondent's record",
-    ),
-    Stage(
-        "edited and imputed data",
-        "the answers after coding, editing and imputation",
-        "coding, editing and imputing",
-        False,
-        "one record after editing and imputation, which may hold copies of other respondents' answers",
-    ),
-    Stage("weights", "the data with a weight for each record", "weighting", False, "one record with its weight"),
-    Stage("estimate", "the estimate without noise", "estimating", False, "nothing: one number is left"),
-    Stage("noise", "the estimate with noise, which is published", "adding noise", False, "nothing"),
-)
+_TEXTS = tomllib.loads((files("stirred.survey.plan") / "settings.toml").read_text("utf-8"))
+
+STAGES = tuple(Stage(**fields) for fields in _TEXTS["stage"])
 """The stages of a survey, first to last (section 6.3 and Figure 7.1)."""
 
 BY_NAME = {stage.name: stage for stage in STAGES}
@@ -279,7 +244,7 @@ class Setting:
         Datasets are compared only if they agree on (1) the population that the frame is built from; (2) the frame \
 that the sample is drawn from.
         """
-        _require_change(change)
+        require_change(change)
         domain = Domain(
             DATASETS[self.level].format(survey=survey), starts=f"the {self.level}", record=f"{unit}: {self.protects}"
         )
@@ -312,7 +277,13 @@ def setting(level: str, fixed_through: str = "") -> Setting:
     for one in SETTINGS:
         if (one.level, one.fixed_through) == (level, fixed_through):
             return one
-    raise errors.no_such_setting(str(level), str(fixed_through) or "nothing")
+    held = fixed_through or "nothing"
+    raise errors.SurveyError(
+        "survey-setting",
+        f"None of the ten settings starts at the {level} and holds the {held} fixed.",
+        "A mechanism starts at the population, frame, target sample or responding sample, and holds fixed a stage "
+        "before that one, or nothing.",
+    )
 
 
 def printed_amplification(setting: Setting) -> str:
@@ -324,49 +295,14 @@ def printed_amplification(setting: Setting) -> str:
     return "&".join(TABLE_6_3[setting.level]) or "–"
 
 
-def _require_change(change: str) -> None:
+def require_change(change: str) -> None:
+    """Raise unless a change of a unit is one of the two readings."""
     if change not in CHANGES:
         raise errors.survey_fact("The change of a unit", f"is one of {', '.join(CHANGES)}")
 
 
-_POPULATION = Recommendation(
-    "advised against",
-    "Over the frame it gains only what building the frame would amplify, which can hardly be computed and is small "
-    "for good frames; design weights cannot be treated as fixed.",
-)
-_FRAME = Recommendation(
-    "advised against",
-    "Design weights cannot be treated as fixed, sampling amplifies little in most complex designs, and the gain is "
-    "lost if somebody may know who was sampled.",
-)
-_SAMPLE_FREE = Recommendation(
-    "not preferred",
-    "Design weights cannot be treated as fixed, and sampling gains nothing; holding the frame fixed is preferred.",
-)
-_RESPONDING_FREE = Recommendation(
-    "not preferred",
-    "No benefit is seen in starting only at the responding sample; who does should hold the frame fixed.",
-)
 _RECOMMENDATIONS = {
-    1: _POPULATION,
-    2: _FRAME,
-    3: _FRAME,
-    4: _SAMPLE_FREE,
-    5: _SAMPLE_FREE,
-    6: Recommendation(
-        "recommended",
-        "Design weights can be treated as fixed, which should outweigh that fewer datasets are compared. How much that "
-        "weakens the guarantee is an open question.",
-    ),
-    7: _RESPONDING_FREE,
-    8: _RESPONDING_FREE,
-    9: Recommendation(
-        "second choice",
-        "No benefit is seen in starting only at the responding sample; if it must start there, hold the frame fixed "
-        "and not the target sample.",
-    ),
-    10: Recommendation(
-        "advised against",
-        "Holding the target sample fixed may leave few values that a respondent's record could have had.",
-    ),
+    number: Recommendation(said["verdict"], said["reason"])
+    for said in _TEXTS["recommendation"]
+    for number in said["settings"]
 }

@@ -29,7 +29,7 @@ from stirred import errors
 from stirred._display import withheld
 from stirred._fractions import NOT_A_NUMBER, as_fraction
 from stirred.spec.exact import written
-from stirred.survey.plan.sensitivity import Bounds, number
+from stirred.survey.plan.sensitivity import Bounds, number, require_number
 
 _MOST_BITS = 10_000
 """Bits of a common denominator of weights, beyond which exact sums are refused."""
@@ -159,9 +159,7 @@ class WeightRule:
 
     def __post_init__(self) -> None:
         for name, what in (("lower", "The lower bound of weights"), ("upper", "The upper bound of weights")):
-            if getattr(self, name) is None:
-                raise errors.survey_bounds_missing(f"{what[0].lower()}{what[1:]}")
-            object.__setattr__(self, name, number(getattr(self, name), what))
+            require_number(self, name, what)
         object.__setattr__(self, "step", number(self.step, "The step of weights"))
         object.__setattr__(self, "shrink", number(self.shrink, "The shrinking of weights"))
         if self.centre is not None:
@@ -206,20 +204,28 @@ class WeightRule:
         self, weights: ArrayLike, scale: int, missing: ArrayLike | None = None
     ) -> tuple[NDArray[np.int64], WeightEffects]:
         """What :meth:`apply` and :meth:`effects` give, of one look at the weights."""
-        found = self._looked_at(weights, scale, missing)
+        multiples, found = self._looked_at(weights, scale, missing)
         if found.missing:
-            raise errors.weight_missing(found.missing)
+            raise errors.SurveyError(
+                "weight-missing",
+                f"{found.missing:,} records have no weight.",
+                "Give each record a weight, or leave out of the file what is not in the sample.",
+            )
         if found.not_positive:
-            raise errors.weight_not_positive(found.not_positive)
-        if self.outside == "refuse" and (count := int(found.below.sum() + found.above.sum())):
+            raise errors.SurveyError(
+                "weight-not-positive",
+                f"{found.not_positive:,} records have a weight of 0 or less.",
+                "Leave out of the file what is not in the sample; weights are positive.",
+            )
+        if self.outside == "refuse" and (count := found.below + found.above):
             raise errors.weight_outside(count, written(self.lower), written(self.upper))
-        if self.rounding == "refuse" and (count := int(found.between.sum())):
-            raise errors.weight_off_lattice(count, written(self.step), self.shrink > 0)
-        return found.multiples, found.effects
+        if self.rounding == "refuse" and found.off_lattice:
+            raise errors.weight_off_lattice(found.off_lattice, written(self.step), self.shrink > 0)
+        return multiples, found
 
     def effects(self, weights: ArrayLike, scale: int, missing: ArrayLike | None = None) -> WeightEffects:
         """How many records the rule refuses, cuts or rounds. Nothing is refused here; the counts are confidential."""
-        return self._looked_at(weights, scale, missing).effects
+        return self._looked_at(weights, scale, missing)[1]
 
     def __str__(self) -> str:
         lower, upper, step = written(self.lower), written(self.upper), written(self.step)
@@ -251,7 +257,10 @@ class WeightRule:
         """What a weight within the bounds is after the rule, in multiples of the step."""
         return round(self._shrunk(weight) / self.step)  # of a Fraction: to the nearest, ties to the even one
 
-    def _looked_at(self, weights: ArrayLike, scale: int, missing: ArrayLike | None) -> _LookedAt:
+    def _looked_at(
+        self, weights: ArrayLike, scale: int, missing: ArrayLike | None
+    ) -> tuple[NDArray[np.int64], WeightEffects]:
+        """Weights after the rule; where one would be refused, its multiple means nothing."""
         given = _whole(weights)
         if type(scale) is not int or scale < 1:
             raise errors.weights_not_whole("have a scale that is no positive whole number")
@@ -266,15 +275,9 @@ class WeightRule:
         multiples, exact = self._within(np.where(inside, given, 0), scale)
         lowest, highest = self.multiples
         multiples[below], multiples[above] = lowest, highest
-        return _LookedAt(
-            multiples,
-            below,
-            above,
-            inside & ~exact,
-            len(given),
-            0 if gone is None else int(gone.sum()),
-            int(wrong.sum()),
-        )
+        missed = 0 if gone is None else int(gone.sum())
+        counts = (int(one.sum()) for one in (wrong, below, above, inside & ~exact))
+        return multiples, WeightEffects(len(given), missed, *counts)
 
     def _within(self, given: NDArray[np.int64], scale: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Weights within the bounds after the rule, and which of them were on the lattice.
@@ -322,32 +325,6 @@ class WeightRule:
                 "it draws its bounds to where no multiple of the step is",
                 'Round to the step (rounding = "nearest"), or choose another centre or another step',
             )
-
-
-@dataclass(frozen=True, repr=False)
-class _LookedAt:
-    """The weights of a file, looked at; where a weight would be refused, its multiple means nothing."""
-
-    multiples: NDArray[np.int64]
-    below: NDArray[np.bool_]
-    above: NDArray[np.bool_]
-    between: NDArray[np.bool_]
-    """Within the bounds, and off the lattice before the rounding."""
-    records: int
-    missing: int
-    not_positive: int
-
-    @property
-    def effects(self) -> WeightEffects:
-        """Numbers of records."""
-        return WeightEffects(
-            self.records,
-            self.missing,
-            self.not_positive,
-            int(self.below.sum()),
-            int(self.above.sum()),
-            int(self.between.sum()),
-        )
 
 
 def nearest(numerators: NDArray[Any], unit: int) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:

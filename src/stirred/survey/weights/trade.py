@@ -35,8 +35,8 @@ from stirred import errors
 from stirred._display import brief
 from stirred.semantics.pictures.shapes import Line, Picture
 from stirred.spec.exact import near, significant, written
-from stirred.survey.plan.sensitivity import Bounds, number
-from stirred.survey.plan.settings import CHANGES, Change
+from stirred.survey.plan.sensitivity import Bounds, number, positive, require_number, require_sizes
+from stirred.survey.plan.settings import Change, require_change
 from stirred.survey.weights.rules import WeightRule
 
 Classes = tuple[tuple[Fraction, int], ...]
@@ -70,12 +70,8 @@ class PublicWeights:
             ("population", "The size of the population"),
             ("slack", "The slack of the sum of weights"),
         ):
-            if getattr(self, name) is None:
-                raise errors.survey_bounds_missing(f"{what[0].lower()}{what[1:]}")
-            object.__setattr__(self, name, number(getattr(self, name), what))
-        for name in ("fewest", "most"):
-            if type(getattr(self, name)) is not int or getattr(self, name) < 1:
-                raise errors.survey_fact("The number of records in a sample", "is a whole number, at least 1")
+            require_number(self, name, what)
+        require_sizes(self)
         if not 0 < self.lower <= self.upper:
             raise errors.weight_facts("bounds of weights are positive, the lower one first")
         if self.population <= 0 or self.slack < 0:
@@ -145,24 +141,6 @@ class PublicWeights:
     def unit(self) -> int:
         """How many parts of 1 all worst weights are whole multiples of."""
         return math.lcm(*{weight.denominator for classes in self.worst for weight, _ in classes})
-
-    def most_above(self, level: Any, records: int | None = None) -> Fraction:
-        """The largest possible sum of (weight - level) over weights above a level, of at most so many records.
-
-        >>> PublicWeights(1, 10, population=100, fewest=40, most=40).most_above(8)
-        Fraction(12, 1)
-        """
-        return self._most(level, 1, records)
-
-    def most_below(self, level: Any, records: int | None = None) -> Fraction:
-        """The largest possible sum of (level - weight) over weights below a level, of at most so many records."""
-        return self._most(level, -1, records)
-
-    def _most(self, level: Any, sign: int, records: int | None) -> Fraction:
-        given = number(level, "A level of weights")
-        unit = math.lcm(self.unit, given.denominator)
-        at = int(given * unit)
-        return Fraction(self.largest_sum(lambda weight: max(sign * (weight - at), 0), unit, records), unit)
 
     def largest_sum(self, change: Callable[[int], int], unit: int, records: int | None = None) -> int:
         """The largest sum of a function of the weights, over all records or the at most so many where it is largest.
@@ -325,28 +303,26 @@ class TradePoint:
     """Of the noise of one cell; that of the discrete noise is at most this."""
 
     @property
-    def cell_squared(self) -> Fraction:
-        """The largest mean squared error of one cell, sampling apart."""
-        return self.cell_bias**2 + self.variance
-
-    @property
-    def total_squared(self) -> Fraction:
-        """The largest mean squared error of the sum over all cells, sampling apart."""
-        return self.total_bias**2 + self.cells * self.variance
-
-    @property
     def noise_sd(self) -> float:
         """The standard deviation of the noise of one cell."""
         return _root(self.variance)
 
     @property
     def cell_error(self) -> float:
-        """The root of :attr:`cell_squared`."""
-        return _root(self.cell_squared)
+        """The root of the largest mean squared error of one cell, sampling apart."""
+        return _root(self.squared("cell"))
+
+    def bias(self, target: Target) -> Fraction:
+        """The largest bias, of a cell or of the total."""
+        return self.cell_bias if target == "cell" else self.total_bias
+
+    def noise(self, target: Target) -> Fraction:
+        """The variance of the noise, of a cell or of the total."""
+        return self.variance * (1 if target == "cell" else self.cells)
 
     def squared(self, target: Target) -> Fraction:
-        """The mean squared error at worst, of a cell or of the total."""
-        return self.cell_squared if target == "cell" else self.total_squared
+        """The mean squared error at worst, of a cell or of the total, sampling apart."""
+        return self.bias(target) ** 2 + self.noise(target)
 
 
 @brief
@@ -388,9 +364,7 @@ class WeightTrade:
         for name in ("epsilon", "rho", "share"):
             given = getattr(self, name)
             if given is not None:
-                object.__setattr__(self, name, number(given, f"The {name}"))
-                if getattr(self, name) <= 0:
-                    raise errors.survey_fact(f"The {name}", "is positive")
+                object.__setattr__(self, name, positive(given, f"The {name}"))
         if (self.epsilon is None) == (self.rho is None):
             raise errors.survey_fact("The budget of a weighted sum", "is epsilon or rho, one of them")
         if self.share > 1:
@@ -399,8 +373,7 @@ class WeightTrade:
             given = getattr(self, name)
             if (given is not None or name == "cells") and (type(given) is not int or given < 1):
                 raise errors.survey_fact(f"The number of {name.replace('_', ' ')}", "is a whole number, at least 1")
-        if self.change not in CHANGES:
-            raise errors.survey_fact("The change of a unit", f"is one of {', '.join(CHANGES)}")
+        require_change(self.change)
         known = self.weights.fewest == self.weights.most
         if self.centre is None and known:
             mean = self.weights.population / self.weights.most
@@ -558,21 +531,18 @@ class WeightTrade:
         middle = (min(max(round(low * ratio**k), low), high) for k in range(count))
         return sorted({steps * self.step for steps in (low, *middle, high)})
 
-    def _budget(self) -> str:
-        said = f"epsilon {written(self.epsilon)}" if self.epsilon is not None else f"rho {written(self.rho or 0)}"
-        return said if self.share == 1 else f"{written(self.share)} of {said}"
+    @property
+    def _budget(self) -> tuple[str, str]:
+        return ("rho", written(self.rho or 0)) if self.epsilon is None else ("epsilon", written(self.epsilon))
 
     def _headline(self, target: Target) -> str:
-        return (
-            f"{_OF[_target(target)]}, {'Laplace' if self.epsilon is not None else 'Gaussian'} noise, {self._budget()}"
-        )
+        of, law = _OF[_target(target)], "Laplace" if self.epsilon is not None else "Gaussian"
+        share = "" if self.share == 1 else f"{written(self.share)} of "
+        return f"{of}, {law} noise, {share}{' '.join(self._budget)}"
 
     def _row(self, point: TradePoint, name: str, target: Target, best: bool) -> str:
-        total = target == "total"
-        bias = point.total_bias if total else point.cell_bias
-        noise = point.variance * (self.cells if total else 1)
-        shown = f"{name:>16}  {_up(bias**2):>16}  {_up(noise):>16}  {_up(point.squared(target)):>16}"
-        return f"{'*' if best else ' '} {shown}"
+        numbers = (point.bias(target) ** 2, point.noise(target), point.squared(target))
+        return f"{'*' if best else ' '} {'  '.join(f'{shown:>16}' for shown in (name, *map(_up, numbers)))}"
 
     def _picture(
         self,
@@ -584,25 +554,21 @@ class WeightTrade:
         points: list[TradePoint],
         target: Target,
     ) -> Picture:
-        total = target == "total"
-        noise = [_root(point.variance * (self.cells if total else 1)) for point in points]
+        at = tuple(x)
         lines = (
-            Line("bias at worst", tuple(x), tuple(near(p.total_bias if total else p.cell_bias) for p in points)),
-            Line("noise (standard deviation)", tuple(x), tuple(noise), dashed=True),
-            Line(
-                "error at worst (root of the sum of squares)", tuple(x), tuple(_root(p.squared(target)) for p in points)
-            ),
+            Line("bias at worst", at, tuple(near(p.bias(target)) for p in points)),
+            Line("noise (standard deviation)", at, tuple(_root(p.noise(target)) for p in points), dashed=True),
+            Line("error at worst (root of the sum of squares)", at, tuple(_root(p.squared(target)) for p in points)),
         )
         caption = (
             f"{self._headline(target)}. Noise hides which of two records was there: "
             f"{'one unit, or another in its place' if self.change == 'unit' else 'one answer of a unit, or another'}, "
             "all other records being known. Computed from public facts only; sampling error is not part of it."
         )
-        y_title = f"error of {'the sum over all cells' if total else 'one cell'}"
+        y_title = f"error of {'one cell' if target == 'cell' else 'the sum over all cells'}"
         whose = "unit" if self.change == "unit" else "answer of a unit"
         standard = "pure" if self.epsilon is not None else "zero-concentrated"
-        budget = f"epsilon = {written(self.epsilon)}" if self.epsilon is not None else f"rho = {written(self.rho or 0)}"
-        guarantee = f"Guarantee: {budget} per {whose} replaced, {standard} differential privacy"
+        guarantee = f"Guarantee: {' = '.join(self._budget)} per {whose} replaced, {standard} differential privacy"
         if self.share != 1:
             guarantee += f"; {written(self.share)} of it is spent here"
         return Picture(name, title, subtitle, axis, y_title, lines, caption=caption, guarantee=guarantee)
