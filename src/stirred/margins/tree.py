@@ -234,17 +234,16 @@ class BlockTree:
         right = times(self.covariance[0], self.shapes.below[0].of_unit[units], other[:, :, None])[:, :, 0]
         return np.asarray(total + np.where(units[:, None] == units, one @ right.T, 0.0))
 
-    def covariances(self, forms: Mapping[int, tuple[Index, Array]]) -> list[Array]:
-        """The covariance of every unit's vector with sums of forms.
+    def covariances(self, union: Mapping[int, Index], form: Array | None = None) -> list[Array]:
+        """The covariance of every unit's vector with that of a union of units, given by level, or with forms of it.
 
-        ``forms`` has for some levels units and for each of them a matrix with a column for each form: what the form
-        takes of the unit. The result has by level a matrix with such columns for every unit.
+        ``form`` has a column for each form. The result has by level a matrix with such columns for every unit.
         """
-        columns = next(iter(forms.values()))[1].shape[2]
+        form = np.eye(len(self.known[0].precision)) if form is None else form
         levels = range(len(self.spine.levels))
-        asked = [np.zeros((self.spine.units(level), len(self.known[0].precision), columns)) for level in levels]
-        for level, (units, matrices) in forms.items():
-            asked[level][units] += matrices
+        asked = [np.zeros((self.spine.units(level), *form.shape)) for level in levels]
+        for level, units in union.items():
+            asked[level][units] += form
         passed: list[Array] = []
         for level in reversed(levels[1:]):
             up = self._times_below(level - 1, self._added(level - 1, self._times_covariance(level, asked[level])))

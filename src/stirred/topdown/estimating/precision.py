@@ -194,10 +194,8 @@ class Design:
     def variances_of_sum(self, units: Mapping[int, Index]) -> Array:
         """The variance of every asked group in the union of some units of each level."""
         totals = []
-        for tree, block in zip(self.trees, self.split.blocks, strict=True):
-            each = np.eye(block.size)
-            forms = {level: (some, np.repeat(each[None], len(some), axis=0)) for level, some in units.items()}
-            found = tree.covariances(forms)
+        for tree in self.trees:
+            found = tree.covariances(units)
             totals.append(sum(found[level][some].sum(axis=0) for level, some in units.items())[None])
         spread = self.asked.spread(self.split.variances(self.asked, totals))
         for level in units:
@@ -226,11 +224,9 @@ class Design:
     def between(self, places: Sequence[Mapping[int, Index]]) -> list[list[list[Array]]]:
         """For every two of some unions of units and each block, the covariance of their vectors."""
         found: list[list[list[Array]]] = [[[] for _ in places] for _ in places]
-        for tree, block in zip(self.trees, self.split.blocks, strict=True):
-            each = np.eye(block.size)
+        for tree in self.trees:
             for second, units in enumerate(places):
-                forms = {level: (some, np.repeat(each[None], len(some), axis=0)) for level, some in units.items()}
-                with_all = tree.covariances(forms)
+                with_all = tree.covariances(units)
                 for first, others in enumerate(places):
                     added = sum(with_all[level][some].sum(axis=0) for level, some in others.items())
                     found[first][second].append(np.asarray(added)[None])
@@ -269,9 +265,7 @@ class Design:
         form = self.split.projected(self.asked, np.ones((1, 1)))
         tensors = [np.zeros((self.spine.units(level), *self.split.shape)) for level in range(len(self.spine.levels))]
         for tree, block in zip(self.trees, self.split.blocks, strict=True):
-            part = block.take(form)
-            forms = {level: (some, np.repeat(part, len(some), axis=0)) for level, some in units.items()}
-            for tensor, numbers in zip(tensors, tree.covariances(forms), strict=True):
+            for tensor, numbers in zip(tensors, tree.covariances(units, block.take(form)[0]), strict=True):
                 block.put(tensor, numbers)
         for tensor, level in zip(tensors, self.measured, strict=True):
             for one in level:
