@@ -106,7 +106,7 @@ class LevelPlan:
     kappa: float
     """The sum of all precisions over that of the detailed query: sweeps grow with it; infinite without such a query."""
     way: str
-    """Least squares first, or level by level; see :data:`stirred.topdown.fitting.table_fit.WAYS`."""
+    """Least squares first, or level by level; see :mod:`stirred.topdown.fitting.table_fit`."""
 
 
 @dataclass(frozen=True)
