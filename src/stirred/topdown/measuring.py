@@ -298,10 +298,12 @@ class Measurements:
             path = self.path(entry)  # sees to the number of rows before they are read
         except errors.StirredError:
             return False
-        file = pq.ParquetFile(path, read_dictionary=["level", "geounit", "query", "cell"])
+        file = pq.ParquetFile(path)
         if file.schema_arrow.names != ["level", "geounit", "query", "cell", "value"]:
             return False
         if any(set(field.metadata or {}) - {b"PARQUET:field_id"} for field in file.schema_arrow):
+            return False
+        if not all(_is_text(field.type) for field in list(file.schema_arrow)[:-1]):
             return False
         stated = {key.decode(): value.decode() for key, value in (file.schema_arrow.metadata or {}).items()}
         stated.pop("ARROW:schema", None)
@@ -310,33 +312,22 @@ class Measurements:
         first = 0
         for group in range(file.num_row_groups):
             read = file.read_row_group(group)
-            units = slice(first, first + read.num_rows // entry.cells)
-            number = units.stop - units.start
-            same = (
-                read["value"].null_count == 0
-                and _stands(read["level"], pa.array([entry.level]), np.zeros(read.num_rows, dtype=np.int64))
-                and _stands(read["query"], pa.array([entry.query]), np.zeros(read.num_rows, dtype=np.int64))
-                and _stands(read["geounit"], names[units], np.repeat(np.arange(number), entry.cells))
-                and _stands(read["cell"], labels, np.tile(np.arange(entry.cells), number))
-            )
-            if not same:
+            number = read.num_rows // entry.cells
+            texts = {
+                "level": pa.repeat(entry.level, read.num_rows),
+                "geounit": names[first : first + number].take(pa.array(np.repeat(np.arange(number), entry.cells))),
+                "query": pa.repeat(entry.query, read.num_rows),
+                "cell": labels.take(pa.array(np.tile(np.arange(entry.cells), number))),
+            }
+            stated = pa.table({name: text.cast(pa.string()) for name, text in texts.items()})
+            if read["value"].null_count or not read.select(list(texts)).cast(stated.schema).equals(stated):
                 return False
-            first = units.stop
+            first += number
         return first == entry.units
 
 
-def _stands(column: pa.ChunkedArray, known: pa.Array, expected: NDArray[np.int64]) -> bool:
-    """Whether a column of texts has, row by row, the texts of ``known`` at the places ``expected``."""
-    place: dict[str, int] = {}
-    for text in known.to_pylist():
-        place.setdefault(text, len(place))  # two cells may have one text
-    canonical = np.array([place[text] for text in known.to_pylist()])
-    codes = []
-    for chunk in column.chunks:
-        listed = np.array([place.get(text, -1) for text in chunk.dictionary.to_pylist()], dtype=np.int64)
-        codes.append(listed[chunk.indices.to_numpy()])
-    found = np.concatenate(codes) if codes else np.empty(0, dtype=np.int64)
-    return len(found) == len(expected) and bool(np.array_equal(found, canonical[expected]))
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind.value_type if pa.types.is_dictionary(kind) else kind))
 
 
 @dataclass(frozen=True)
