@@ -165,10 +165,8 @@ class TopDownCheck:
             return []
         return [errors.topdown_memory(f"{needed / 1e9:.1f} GB", f"{self.available / 1e9:.1f} GB")]
 
-    @property
-    def open_stops(self) -> list[errors.StirredError]:
-        """All stops: a TopDown plan cannot allow any."""
-        return self.stops
+    open_stops = stops
+    """All stops: a TopDown plan cannot allow any."""
 
     def to_json(self) -> str:
         """The check as JSON. Confidential."""
@@ -182,13 +180,7 @@ class TopDownCheck:
             "expected_bias": [one.published() for one in self.biases],
             "fit": [asdict(one) for one in self.levels],
             "concerns": [
-                {
-                    "concern": one.concern,
-                    "between": one.between,
-                    "change": one.change,
-                    "rho": one.rho,
-                    "power_at_0.05": one.power,
-                }
+                {name.replace("power", "power_at_0.05"): value for name, value in asdict(one).items()}
                 for one in self.concerns
             ],
             "published_counts_reveal": self.revealing.to_fields(),
@@ -318,12 +310,8 @@ def _revealing(check: TopDownCheck) -> str:
     found = check.revealing
     if not found.margins:
         return ""
-    numbers = [str(number) for number in range(1, len(found.margins[0].counts.cells) + 1)]
-    rows = [["published counts of", "0", *numbers, "more"]]
-    rows += [
-        [one.margin, f"{one.empty:,}", *(f"{many:,}" for many in one.counts.cells), f"{one.counts.more:,}"]
-        for one in found.margins
-    ]
+    rows = [["published counts of", *found.margins[0].few]]
+    rows += [[one.margin, *(f"{many:,}" for many in one.few.values())] for one in found.margins]
     lines = [
         fill(
             "What the published counts alone reveal (anyone can compute it from a release; no noise hides it and it is "

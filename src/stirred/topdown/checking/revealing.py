@@ -36,6 +36,12 @@ class KeptExactly:
     determined_records: int
     """Records of combinations that the attributes of the margin fix completely (one possible cell)."""
 
+    @property
+    def few(self) -> dict[str, int]:
+        """How many counts hold 0, 1, ... records, and more."""
+        cells = {str(number): many for number, many in enumerate(self.counts.cells, 1)}
+        return {"0": self.empty, **cells, "more": self.counts.more}
+
 
 @dataclass(frozen=True)
 class KeptTogether:
@@ -74,11 +80,7 @@ class TopDownRevealing:
                     "margin": one.margin,
                     "records": one.records,
                     "determined_records": one.determined_records,
-                    "counts_of_few_records": {
-                        "0": one.empty,
-                        **{str(number): many for number, many in enumerate(one.counts.cells, 1)},
-                        "more": one.counts.more,
-                    },
+                    "counts_of_few_records": one.few,
                 }
                 for one in self.margins
             ],
