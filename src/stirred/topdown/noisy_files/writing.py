@@ -243,9 +243,9 @@ class _Writer:
         whole = by == tuple(name for name, _ in self.product.attributes)
         said = {self.product.schema.base(name): "detailed" if whole else name for name in by}
         said = dict(axes) if axes is not None else said
-        columns: list[pa.Array] = [self.codes[level][units], _repeated(query, number)]
-        columns += [] if sign is None else [_repeated(sign, number)]
-        columns += [_repeated(said.get(name, "*"), number) for name, _ in self.product.attributes]
+        columns: list[pa.Array] = [self.codes[level][units], pa.repeat(query, number)]
+        columns += [] if sign is None else [pa.repeat(sign, number)]
+        columns += [pa.repeat(said.get(name, "*"), number) for name, _ in self.product.attributes]
         shape = self.product.shape(by) if axes is None else (1,) * len(self.product.attributes)
         columns.append(_lists(np.tile(np.array(shape, dtype=np.int32), (number, 1))))
         columns += [_lists(small), pa.array(np.full(number, variance))]
@@ -303,10 +303,6 @@ class _Writer:
 def _ranges(units: slice, cells: int) -> Iterator[slice]:
     for part in parts(units.stop - units.start, cells):
         yield slice(units.start + part.start, units.start + part.stop)
-
-
-def _repeated(text: str, number: int) -> pa.Array:
-    return pa.repeat(pa.scalar(text), number)
 
 
 def _lists(values: NDArray[np.int32]) -> pa.Array:
