@@ -29,9 +29,8 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred._progress import stage
 from stirred.margins.areas import Areas, Overlap
-from stirred.margins.margin_blocks import Array, Margin, representatives
+from stirred.margins.margin_blocks import Array, Margin, MarginGroups, Split, representatives
 from stirred.margins.spine import Index, Shapes, Spine
-from stirred.margins.split import MarginGroups, Split
 from stirred.margins.tree import BlockTree, Upward
 from stirred.topdown.data.histograms import Counts
 from stirred.topdown.measuring import BatchedMeasurements, Entry, entries, parts
@@ -302,7 +301,8 @@ class Answer:
             weighted[number][units] += design.split.projected(one.margin, values) / one.variance
         fixed = []
         for number, level in enumerate(design.fixed):
-            given = [design.split.projected(margin, _given(exact[at])) for at, margin in level]
+            own = [(margin, told) for at, margin in level if (told := exact[at]) is not None]
+            given = [design.split.projected(margin, told) for margin, told in own]
             if summed and number == leaf:
                 given = [np.add.reduceat(one, spine.first_child[leaf - 1][:-1]) for one in given]
             fixed.append(given)
@@ -352,11 +352,6 @@ def _by_parent(
         parents, values = parents[order], values[order]
     starts = np.flatnonzero(np.diff(parents, prepend=-1))
     return parents[starts], np.add.reduceat(values, starts, dtype=np.int64)
-
-
-def _given(values: Counts | None) -> Counts:
-    assert values is not None
-    return values
 
 
 @dataclass(frozen=True)
