@@ -94,13 +94,17 @@ def measure(counted: Counted, folder: Path, source: RandomSource, progress: Prog
     """Draw and write all measurements into ``folder``."""
     found = entries(counted.plan, counted.spine)
     every, written = sum(entry.units * entry.cells for entry in found), 0
+
+    def told(drawn: Iterable[tuple[Entry, slice, NDArray[np.int64]]]) -> Iterator[tuple[slice, NDArray[np.int64]]]:
+        nonlocal written
+        for entry, units, values in drawn:
+            progress.stage(f"measuring {entry.table} at level '{entry.level}'", written / every)
+            written += len(values)
+            yield units, values
+
     for entry, drawn in groupby(ahead(draw_parts(counted, found, source)), key=itemgetter(0)):
         names = counted.spine.names[counted.spine.levels.index(entry.level)]
-        with _Writer(folder / entry.file, entry, names, counted.plan.table(entry.table).schema_of) as writer:
-            for _, units, values in drawn:
-                progress.stage(f"measuring {entry.table} at level '{entry.level}'", written / every)
-                writer.add(units, values)
-                written += len(values)
+        _write(folder / entry.file, entry, names, counted.plan.table(entry.table).schema_of, told(drawn))
     _write_index(folder, found)
     return found
 
@@ -140,9 +144,8 @@ def write_again(measurements: StoredMeasurements, folder: Path, plan: TopDownPla
     """Write measurements that were read as they were written first."""
     for entry in measurements.entries:
         names = spine.names[spine.levels.index(entry.level)]
-        with _Writer(folder / entry.file, entry, names, plan.table(entry.table).schema_of) as writer:
-            for units in parts(entry.units, entry.cells):
-                writer.add(units, measurements.values(entry, units).ravel())
+        read = ((units, measurements.values(entry, units).ravel()) for units in parts(entry.units, entry.cells))
+        _write(folder / entry.file, entry, names, plan.table(entry.table).schema_of, read)
     _write_index(folder, measurements.entries)
 
 
@@ -171,40 +174,32 @@ def parts(units: int, cells: int) -> Iterator[slice]:
         yield slice(start, min(units, start + step))
 
 
-class _Writer:
-    """One Parquet file: level, geounit, query, cell, value; a row group for each part."""
-
-    def __init__(self, path: Path, entry: Entry, names: pa.Array, schema: Schema) -> None:
-        self._names, self._entry = names.cast(pa.string()), entry
-        self._labels = cell_labels(schema, entry.by)
-        largest = next(parts(entry.units, entry.cells)).stop
-        # Where units and cells stand is the same in all parts; the last is a shorter one.
-        self._unit = np.repeat(np.arange(largest, dtype=np.int32), entry.cells)
-        self._cell = np.tile(np.arange(entry.cells, dtype=np.int32), largest)
-        self._constant = np.zeros(largest * entry.cells, dtype=np.int32)
-        kind = pa.dictionary(pa.int32(), pa.string())
-        fields = [("level", kind), ("geounit", kind), ("query", kind), ("cell", kind), ("value", pa.int64())]
-        self._schema = pa.schema(fields, metadata={"rho": entry.rho, "variance": entry.variance})
-        # Statistics only where a reader can skip row groups by them: those of other texts cost more than all the rest.
-        self._file = pq.ParquetWriter(path, self._schema, compression="zstd", write_statistics=["geounit"])
-
-    def __enter__(self) -> _Writer:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-    def add(self, units: slice, values: NDArray[np.int64]) -> None:
-        length = len(values)
-        texts = [
-            (self._constant, pa.array([self._entry.level])),
-            (self._unit, self._names[units]),
-            (self._constant, pa.array([self._entry.query])),
-            (self._cell, self._labels),
-        ]
-        columns = [pa.DictionaryArray.from_arrays(place[:length], known, safe=False) for place, known in texts]
-        columns.append(pa.array(values))
-        self._file.write_table(pa.Table.from_arrays(columns, schema=self._schema), row_group_size=length)
+def _write(
+    path: Path, entry: Entry, names: pa.Array, schema: Schema, parts_of: Iterable[tuple[slice, NDArray[np.int64]]]
+) -> None:
+    """Write one Parquet file: level, geounit, query, cell, value; a row group for each part."""
+    names, labels = names.cast(pa.string()), cell_labels(schema, entry.by)
+    largest = next(parts(entry.units, entry.cells)).stop
+    # Where units and cells stand is the same in all parts; the last is a shorter one.
+    unit = np.repeat(np.arange(largest, dtype=np.int32), entry.cells)
+    cell = np.tile(np.arange(entry.cells, dtype=np.int32), largest)
+    constant = np.zeros(largest * entry.cells, dtype=np.int32)
+    kind = pa.dictionary(pa.int32(), pa.string())
+    fields = [("level", kind), ("geounit", kind), ("query", kind), ("cell", kind), ("value", pa.int64())]
+    columns = pa.schema(fields, metadata={"rho": entry.rho, "variance": entry.variance})
+    # Statistics only where a reader can skip row groups by them: those of other texts cost more than all the rest.
+    with pq.ParquetWriter(path, columns, compression="zstd", write_statistics=["geounit"]) as file:
+        for units, values in parts_of:
+            texts = [
+                (constant, pa.array([entry.level])),
+                (unit, names[units]),
+                (constant, pa.array([entry.query])),
+                (cell, labels),
+            ]
+            coded = [pa.DictionaryArray.from_arrays(place[: len(values)], known, safe=False) for place, known in texts]
+            file.write_table(
+                pa.Table.from_arrays([*coded, pa.array(values)], schema=columns), row_group_size=len(values)
+            )
 
 
 def cell_labels(schema: Schema, by: tuple[str, ...]) -> pa.Array:
