@@ -182,7 +182,7 @@ def fit_table(
             fitted, detail = step.fit(above, first, last, values)
             pieces.append(fitted)
             details.append(detail)
-        parents = _joined(pieces)
+        parents = Histograms.joined(pieces)
         reports.append(step.report(details))
         if finished is not None:
             finished.keep(table.name, parents, [asdict(report) for report in reports])
@@ -429,15 +429,3 @@ def children_of(
     step = _Step(plan, spine, table, level, entries, here, None, BY_LEVEL)
     last = spine.units(max(0, level - 1))
     return step.fit(above, 0, last, values)[0]
-
-
-def _joined(pieces: list[Histograms]) -> Histograms:
-    if len(pieces) == 1:
-        return pieces[0]
-    shifts = np.cumsum([0, *(int(piece.starts[-1]) for piece in pieces)])
-    starts = [piece.starts[:-1] + shift for piece, shift in zip(pieces, shifts[:-1], strict=True)]
-    return Histograms(
-        np.concatenate([*starts, shifts[-1:]]).astype(np.int64),
-        np.concatenate([piece.cells for piece in pieces]),
-        np.concatenate([piece.counts for piece in pieces]),
-    )
