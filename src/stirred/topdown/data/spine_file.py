@@ -33,7 +33,7 @@ import pyarrow.compute as pc
 from stirred import errors
 from stirred._progress import stage
 from stirred.margins.areas import Areas, Overlap
-from stirred.margins.spine import Index, Spine, build_spine
+from stirred.margins.spine import Index, Spine, build_spine, by_text
 from stirred.releases.folder.atomic import check_target
 from stirred.releases.folder.documents import fill
 from stirred.semantics.sentences.formatting import columns
@@ -166,7 +166,7 @@ class _Making:
         last = len(self.before.levels) - 1
         blocks = np.arange(self.before.leaves)
         self._add(self.before.levels[last], blocks, self.before.names[last])
-        columns = [_sorted(name, unit, names) for name, unit, names in self.levels]
+        columns = [by_text(*level) for level in self.levels]
         after, leaf_after = build_spine([column.name for column in columns], columns)
         others = [
             Column(name, self._administrative(number).astype(np.uint32), self.before.names[number])
@@ -237,14 +237,6 @@ def _distinct(names: pa.Array) -> pa.Array:
         return names
     width = int(math.log10(max(1, len(names)))) + 1
     return pa.array([f"unit-{number:0{width}}" for number in range(1, len(names) + 1)])
-
-
-def _sorted(name: str, unit: Index, names: pa.Array) -> Column:
-    """The column of a level with its values in the order of their texts, as a file of it would be read."""
-    order = pc.array_sort_indices(names)
-    number = np.empty(len(order), dtype=np.uint32)
-    number[order.to_numpy()] = np.arange(len(order))
-    return Column(name, number[unit], names.take(order))
 
 
 def _is_null(column: Column) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:

@@ -113,10 +113,10 @@ def _codes(spine: Spine, release: str | Path) -> dict[str, pa.Array]:
     for at, level in enumerate(spine.levels):
         first = spine.first_leaf(at)[:-1]
         parents = spine.parents(at) if at else np.zeros(spine.units(at), dtype=np.int64)
-        own = _own(level, [blocks[leaf] for leaf in first], parents)
         if level == NATION:
-            found[level], above = pa.array(["1"]), [""]
+            found[level] = pa.array(["1"])
             continue
+        own = _own(level, [blocks[leaf] for leaf in first], parents)
         above = [above[parent] + code for parent, code in zip(parents.tolist(), own, strict=True)]
         if len(set(above)) < len(above):
             raise errors.not_exportable(release, f"two units of level '{level}' would have the same code")
@@ -126,8 +126,6 @@ def _codes(spine: Spine, release: str | Path) -> dict[str, pa.Array]:
 
 def _own(level: str, blocks: Sequence[str], parents: Index) -> list[str]:
     """What each unit of a level adds to the code of its parent, from the code of its first block."""
-    if level == NATION:
-        return [""] * len(blocks)
     if level == "state":
         return [f"0{block[:2]}" for block in blocks]
     if level == "county":
