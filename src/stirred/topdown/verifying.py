@@ -45,7 +45,7 @@ from stirred.topdown.data.constraints import constraint_words, leaves_breaking
 from stirred.topdown.data.counting import Counted, Places, count_release
 from stirred.topdown.data.histograms import Counts, Histograms
 from stirred.topdown.documents import readme
-from stirred.topdown.finishing import (
+from stirred.topdown.drawing import (
     ATTRIBUTE,
     ORDER,
     PLACE,
