@@ -51,8 +51,11 @@ class Spine:
 
     def parents(self, level: int) -> Index:
         """The parent of each unit of a level below the first."""
-        sizes = np.diff(self.first_child[level - 1])
-        return np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
+        return self.ancestors(level - 1, level)
+
+    def ancestors(self, level: int, finer: int) -> Index:
+        """The unit of a level in which each unit of a finer one, or of the level itself, lies."""
+        return np.repeat(np.arange(self.units(level), dtype=np.int64), np.diff(self.first_unit(level, finer)))
 
     def parents_of(self, level: int, units: Index) -> Index:
         """The parents of some units of a level below the first."""

@@ -237,12 +237,11 @@ def release(
 
 def place_columns(plan: TopDownPlan, spine: Spine) -> list[Column]:
     """For every level that is a column, the unit that each leaf lies in."""
-    columns = []
-    units = np.arange(spine.leaves, dtype=np.int64)
-    for level in range(len(spine.levels) - 1, len(spine.levels) - len(plan.spine.levels) - 1, -1):
-        columns.append(Column(spine.levels[level], units.astype(np.uint32), spine.names[level]))
-        units = spine.parents(level)[units] if level else units
-    return columns[::-1]
+    leaf, first = len(spine.levels) - 1, len(spine.levels) - len(plan.spine.levels)
+    return [
+        Column(spine.levels[at], spine.ancestors(at, leaf).astype(np.uint32), spine.names[at])
+        for at in range(first, leaf + 1)
+    ]
 
 
 def attribute_columns(table: TableSection) -> list[Column]:

@@ -401,13 +401,9 @@ def write_geography(path: Path, plan: TopDownPlan, spine: Spine) -> None:
 
 def geography_table(plan: TopDownPlan, spine: Spine) -> pa.Table:
     """The public list of leaves, in the order of the spine."""
-    leaf = len(spine.levels) - 1
-    columns = [spine.names[leaf]]
-    units = np.arange(spine.leaves)
-    for level in range(leaf, len(spine.levels) - len(plan.spine.levels), -1):
-        units = spine.parents(level)[units]
-        columns.append(spine.names[level - 1].take(pa.array(units)))
-    return pa.table(columns[::-1], names=list(plan.spine.levels))
+    leaf, first = len(spine.levels) - 1, len(spine.levels) - len(plan.spine.levels)
+    columns = [spine.names[at].take(pa.array(spine.ancestors(at, leaf))) for at in range(first, leaf)]
+    return pa.table([*columns, spine.names[leaf]], names=list(plan.spine.levels))
 
 
 def read_geography(path: Path, plan: TopDownPlan) -> Spine:

@@ -106,7 +106,9 @@ def propose_spine(
     if twice:
         raise errors.spine_question(f"The column '{twice[0]}'", "can be a level or a target area, and only once")
     before, leaf = build_spine(names, levels)
-    _require_once(before, leaf)
+    many = np.bincount(leaf)
+    if (many > 1).any():
+        raise errors.block_twice(names[-1], before.names[-1][int(np.argmax(many > 1))].as_py(), int((many > 1).sum()))
     row = np.empty(before.leaves, dtype=np.int64)
     row[leaf] = np.arange(len(leaf))  # every array below has an entry for each block, in the order of the spine
     work = _Making(before, row, {*names, *chosen})
@@ -120,7 +122,8 @@ def propose_spine(
     for name, group in zip(numbered, targets, strict=True):
         for column in group:
             codes = column.codes[row].astype(np.int64)
-            sets = _joined(sets, np.where(_is_null(column)[codes], -1, codes) + 1)
+            none = column.values.is_null().to_numpy(zero_copy_only=False)
+            sets = _joined(sets, np.where(none[codes], -1, codes) + 1)
         if not alone:
             work.divide(name, sets)
     for level in middle:
@@ -183,8 +186,7 @@ class _Making:
 
     def _administrative(self, level: int) -> Index:
         """The unit of an administrative level in which each block lies."""
-        sizes = np.diff(self.before.first_leaf(level))
-        return np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
+        return self.before.ancestors(level, len(self.before.levels) - 1)
 
     def _free(self, name: str) -> str:
         """A name that no column of the list has."""
@@ -237,17 +239,6 @@ def _distinct(names: pa.Array) -> pa.Array:
         return names
     width = int(math.log10(max(1, len(names)))) + 1
     return pa.array([f"unit-{number:0{width}}" for number in range(1, len(names) + 1)])
-
-
-def _is_null(column: Column) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    return np.asarray(column.values.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
-
-
-def _require_once(spine: Spine, leaf: Index) -> None:
-    many = np.bincount(leaf)
-    if (many > 1).any():
-        first = int(np.argmax(many > 1))
-        raise errors.block_twice(spine.levels[-1], spine.names[-1][first].as_py(), int((many > 1).sum()))
 
 
 BLOCKS = "blocks"

@@ -60,7 +60,7 @@ class Sites:
     unions: tuple[Union, ...]
     """Of one place: itself and what it is compared with. Of several: what they are compared with."""
     level: int | None = None
-    """Of units."""
+    """That of the places, where they are all its units."""
     listed: PlaceList | None = None
     _seen: dict[Any, Any] = field(default_factory=dict, init=False)
 

@@ -137,7 +137,7 @@ def _formula(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _row(asked: Comparison, outcome: str) -> int:
-    """Which row of a place is meant."""
+    """The number of the row of a place that the outcome of a regression names."""
     rows = asked.rows
     if len(rows) == 1 and outcome == "estimate":
         return 0

@@ -72,7 +72,7 @@ class Count:
 
 @dataclass(frozen=True, eq=False)
 class Measure:
-    """What is made of some counts."""
+    """A number made of some counts, such as a share or a difference of them."""
 
     words: str
     left: tuple[str, ...]

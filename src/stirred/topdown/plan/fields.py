@@ -26,7 +26,6 @@ from stirred.topdown.plan.sections import (
     InvariantSection,
     PlacesInput,
     PublishSection,
-    QuerySection,
     RelationSection,
     SpineSection,
     TableSection,
@@ -179,7 +178,11 @@ class TopDownPlan(Plan):
                     query.name if len(self.released) == 1 else f"{query.name} of {table.name}",
                     tuple(dict.fromkeys(base for name in query.by for base in table.schema_of.bases(name))),
                     table.schema_of.number_of_groups(query.by),
-                    tuple(table.rho_of(lv, query) / spent[lv] if spent[lv] else _first(query, table) for lv in levels),
+                    # Where nothing is spent any division does: everything to the first query.
+                    tuple(
+                        table.rho_of(lv, query) / spent[lv] if spent[lv] else Fraction(query is table.queries[0])
+                        for lv in levels
+                    ),
                     tuple(query.by),
                     tuple(table.moved(query, self.one_place(level)) for level in levels)
                     if table.schema_of.overlapping(query.by)
@@ -404,8 +407,3 @@ def _released(plan: TopDownPlan, name: str) -> TableSection:
             f"The table '{name}'", "has no rho, so it is not released and nothing else can use it as a released table"
         )
     return table
-
-
-def _first(query: QuerySection, table: TableSection) -> Fraction:
-    """Any division of a level where nothing is spent: everything to the first query."""
-    return Fraction(int(query.name == table.queries[0].name))
