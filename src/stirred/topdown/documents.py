@@ -51,10 +51,7 @@ def for_analysts(release: ReleaseFolder) -> Iterator[AnalystNote]:
     plan = TopDownPlan.from_published(release.certificate["plan"])
     kept = "; ".join(str(one.margin) for one in plan.invariants)
     yield AnalystNote("exact", f"{kept}." if kept else "no table: nothing is kept exactly.")
-    yield AnalystNote(
-        "corrected",
-        f"every other table. {WHICH_VALUES}",
-    )
+    yield AnalystNote("corrected", f"every other table. {WHICH_VALUES}")
     yield AnalystNote(
         "unusable",
         "tables by columns that no query crosses: the rows show some relation between them, which the data did not "
@@ -109,24 +106,22 @@ def readme(
         titled(f"A release of {units} by the TopDown Algorithm", specification),
         origin_section(plan),
         _measured_by(plan),
-        fill(
+        _paragraph(
             f"Counts of every query were measured with exact discrete Gaussian noise at the levels "
             f"{listed(plan.spine.all_levels)}. {_fitted(ways)}; the released rows are those tables. They are not "
             "records of real units."
-        )
-        + "\n",
+        ),
         files_section(tables, [*(f"tables/{one.name}.csv" for one in plan.publish), *folders]),
         _kept(plan),
         _earlier(plan),
         guarantee_section(specification),
-        fill(
+        _paragraph(
             "How to read it: it holds for the whole procedure, measurements and fit together, between datasets that "
             "agree on what is kept exactly. The fit reads those values as they are, so without this condition no "
             "finite budget holds: anyone who sees the release knows them. Under it, what anyone learns by a test or "
             f"a change of belief about one {plan.unit} is bounded by rho; stirred explain gives the numbers."
-        )
-        + "\n",
-        fill(f"For conclusions about places and groups: {WHICH_VALUES[0].lower()}{WHICH_VALUES[1:]}") + "\n",
+        ),
+        _paragraph(f"For conclusions about places and groups: {WHICH_VALUES[0].lower()}{WHICH_VALUES[1:]}"),
         _biased(plan, biases),
         findings_section(specification),
         context_section(plan.context),
@@ -134,16 +129,17 @@ def readme(
     return "\n".join(part for part in parts if part)
 
 
+def _paragraph(words: str) -> str:
+    return fill(words) + "\n"
+
+
 def _measured_by(plan: TopDownPlan) -> str:
     if plan.measured_by is None:
         return ""
-    return (
-        fill(
-            f"The measurements were not drawn for this release. They are public, and were drawn by {plan.measured_by}. "
-            "The guarantee below is theirs, as the variances that they state imply it; whether it holds for the data "
-            "that they had cannot be seen here. This release reads what is public, and spends nothing."
-        )
-        + "\n"
+    return _paragraph(
+        f"The measurements were not drawn for this release. They are public, and were drawn by {plan.measured_by}. The "
+        "guarantee below is theirs, as the variances that they state imply it; whether it holds for the data that they "
+        "had cannot be seen here. This release reads what is public, and spends nothing."
     )
 
 
@@ -168,12 +164,9 @@ def _biased(plan: TopDownPlan, biases: Sequence[ExpectedBias]) -> str:
             for one, words in zip(biases, told, strict=True) if words]  # fmt: skip
     if not told:
         return ""
-    return (
-        fill(
-            "How much too large or too small, by a forecast from public facts and this plan's noise, right within a "
-            f"factor of two: {'; '.join(told)}."
-        )
-        + "\n"
+    return _paragraph(
+        "How much too large or too small, by a forecast from public facts and this plan's noise, right within a factor "
+        f"of two: {'; '.join(told)}."
     )
 
 
@@ -190,13 +183,9 @@ def _kept(plan: TopDownPlan) -> str:
 def _earlier(plan: TopDownPlan) -> str:
     if not plan.earlier:
         return ""
-    return (
-        "Agrees with an earlier release\n"
-        + fill(
-            "The rows have exactly the counts of an earlier release, in every place of the finest level that both have "
-            "(that level and its checksum are in certificate.json, under agrees_with). The guarantee below covers what "
-            "this release adds to it. Both together satisfy the composition of their guarantees: the earlier budget is "
-            "added to this one."
-        )
-        + "\n"
+    return "Agrees with an earlier release\n" + _paragraph(
+        "The rows have exactly the counts of an earlier release, in every place of the finest level that both have "
+        "(that level and its checksum are in certificate.json, under agrees_with). The guarantee below covers what "
+        "this release adds to it. Both together satisfy the composition of their guarantees: the earlier budget is "
+        "added to this one."
     )
