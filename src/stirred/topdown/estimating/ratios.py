@@ -270,16 +270,15 @@ class Comparison:
     @cached_property
     def values(self) -> Array:
         """The estimates of the counts, a column for each."""
-        found = [self.each(one, lambda at: at.values) for one in self.measure.counts]
-        stacked = np.stack([np.where(np.isnan(one), 0.0, one) for one in found], axis=1)
-        for at, same in self.totals_of_one.items():
-            stacked[same, at] = stacked[same, at - 1]
-        return stacked
+        return self._of_all(lambda at: np.where(np.isnan(at.values), 0.0, at.values))
 
     @cached_property
     def variances(self) -> Array:
         """Their variances."""
-        stacked = np.stack([self.each(one, lambda at: at.variances) for one in self.measure.counts], axis=1)
+        return self._of_all(lambda at: at.variances)
+
+    def _of_all(self, take: Callable[[Estimates], Array]) -> Array:
+        stacked = np.stack([self.each(one, take) for one in self.measure.counts], axis=1)
         for at, same in self.totals_of_one.items():
             stacked[same, at] = stacked[same, at - 1]
         return stacked
