@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from itertools import groupby
@@ -109,19 +109,6 @@ def measure(counted: Counted, folder: Path, source: RandomSource, progress: Prog
     return found
 
 
-class StoredMeasurements(Protocol):
-    """Measurements whose values are read by ranges of units."""
-
-    @property
-    def entries(self) -> list[Entry]:
-        """All queries of all tables and levels."""
-        ...
-
-    def values(self, entry: Entry, units: slice) -> NDArray[np.int64]:
-        """The values of some units, a row for each."""
-        ...
-
-
 class BatchedMeasurements(Protocol):
     """Measurements whose values are read in batches of units, in whatever order they have."""
 
@@ -140,13 +127,19 @@ class BatchedMeasurements(Protocol):
         ...
 
 
-def write_again(measurements: StoredMeasurements, folder: Path, plan: TopDownPlan, spine: Spine) -> None:
-    """Write measurements that were read as they were written first."""
-    for entry in measurements.entries:
+def write_again(
+    found: list[Entry],
+    values: Callable[[Entry, slice], NDArray[np.int64]],
+    folder: Path,
+    plan: TopDownPlan,
+    spine: Spine,
+) -> None:
+    """Write measurements that were read as they were written first; ``values`` has those of some units."""
+    for entry in found:
         names = spine.names[spine.levels.index(entry.level)]
-        read = ((units, measurements.values(entry, units).ravel()) for units in parts(entry.units, entry.cells))
+        read = ((units, values(entry, units).ravel()) for units in parts(entry.units, entry.cells))
         _write(folder / entry.file, entry, names, plan.table(entry.table).schema_of, read)
-    _write_index(folder, measurements.entries)
+    _write_index(folder, found)
 
 
 def _write_index(folder: Path, found: list[Entry]) -> None:

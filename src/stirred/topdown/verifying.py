@@ -321,7 +321,8 @@ def _stored(release: ReleaseFolder, counted: Counted, exact: Sequence[Counts]) -
             path = folder / release.dictionary[table.name]["file"]
             write_table(path, plan.format, rows(plan, spine, table, counted.leaves[table.name]))
         (folder / MEASUREMENTS).mkdir()
-        write_again(Measurements(release.path / MEASUREMENTS), folder / MEASUREMENTS, plan, spine)
+        measured = Measurements(release.path / MEASUREMENTS)
+        write_again(measured.entries, measured.values, folder / MEASUREMENTS, plan, spine)
         write_geography(folder / MEASUREMENTS / GEOGRAPHY_FILE, plan, spine)
         write_invariants(folder / INVARIANTS, plan, spine, tuple(exact))
 
