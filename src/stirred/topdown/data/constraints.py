@@ -251,9 +251,14 @@ def _refuse(spine: Spine, agreement: Agreement, wrong: NDArray[np.bool_], words:
 def require_kept(counted: Counted, exact: Sequence[Counts]) -> None:
     """Raise if the data contradict a constraint of the plan; called before any noise is drawn."""
     for constraint in counted.plan.constraints:
-        if len(units := leaves_breaking(counted, constraint, exact)):
-            leaf, named = counted.plan.spine.levels[-1], names_of(counted.spine, len(counted.spine.levels) - 1, units)
-            raise errors.topdown_contradiction(constraint_words(constraint), "", leaf, len(units), named)
+        refuse_leaves(counted, constraint_words(constraint), leaves_breaking(counted, constraint, exact))
+
+
+def refuse_leaves(counted: Counted, words: str, units: Index) -> None:
+    """Raise if there are leaves in which the data contradict something."""
+    if len(units):
+        named = names_of(counted.spine, len(counted.spine.levels) - 1, units)
+        raise errors.topdown_contradiction(words, "", counted.spine.levels[-1], len(units), named)
 
 
 def names_of(spine: Spine, level: int, units: Index) -> list[str]:

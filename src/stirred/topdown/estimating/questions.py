@@ -502,9 +502,7 @@ class MeasuredRelease:
                     covered[listed.leaves_of(name)] = True
                 continue
             at = self._level(level)
-            bounds = self.spine.first_leaf(at)
-            for unit in self._units(at, [name for of, name in places if of == level]):
-                covered[bounds[unit] : bounds[unit + 1]] = True
+            covered |= self._covered({at: self._units(at, [name for of, name in places if of == level])})
         return covered
 
     def _covered(self, units: Union) -> Any:

@@ -68,6 +68,7 @@ from stirred.topdown.data.constraints import (
     counted_by,
     leaves_outside,
     names_of,
+    refuse_leaves,
 )
 from stirred.topdown.data.counting import Counted
 from stirred.topdown.data.histograms import Counts, Histograms, marginal
@@ -142,10 +143,7 @@ def leaves_breaking_relation(counted: Counted, relation: RelationSection) -> Ind
 def require_related(counted: Counted) -> None:
     """Raise if the data contradict a relation of the plan; called before any noise is drawn."""
     for relation in counted.plan.relations:
-        if len(units := leaves_breaking_relation(counted, relation)):
-            leaf, spine = counted.plan.spine.levels[-1], counted.spine
-            named = names_of(spine, len(spine.levels) - 1, units)
-            raise errors.topdown_contradiction(relation_words(relation), "", leaf, len(units), named)
+        refuse_leaves(counted, relation_words(relation), leaves_breaking_relation(counted, relation))
 
 
 MOST = 1 << 38
