@@ -421,12 +421,11 @@ def _round_chunk(
 
 def _children(problem: LevelProblem, support: Histograms, fit: LevelFit, rounded: NDArray[np.int64]) -> Histograms:
     """The children's positive cells, from entries by parent, cell and child."""
-    starts = np.zeros(int(problem.first_child[-1]) + 1, dtype=np.int64)
-    level_problem.count_positive(support.starts, problem.first_child, fit.starts, rounded, starts)
-    starts = np.cumsum(starts)
-    cells = np.empty(int(starts[-1]), dtype=np.int32)
-    counts = np.empty(int(starts[-1]), dtype=np.int64)
-    level_problem.fill_positive(
-        support.starts, support.cells, problem.first_child, fit.starts, rounded, starts[:-1].copy(), cells, counts
-    )
-    return Histograms(starts, cells, counts)
+    entries = np.flatnonzero(rounded)
+    parent = np.searchsorted(fit.starts, entries, side="right") - 1
+    row, column = np.divmod(entries - fit.starts[parent], np.diff(problem.first_child)[parent])
+    child = problem.first_child[parent] + column
+    order = np.argsort(child, kind="stable")  # the cells of each child are in their order already
+    starts = np.concatenate([[0], np.cumsum(np.bincount(child, minlength=int(problem.first_child[-1])))])
+    cells = support.cells[support.starts[parent] + row]
+    return Histograms(starts.astype(np.int64), cells[order], rounded[entries][order])
