@@ -365,10 +365,6 @@ def _ways(fit: Any) -> dict[str, str]:
     return {str(one["table"]): str(one["way"]) for one in listed if "way" in one and "table" in one}
 
 
-def _names(plan: TopDownPlan, table: str) -> set[str]:
-    return {attribute.name for attribute in plan.table(table).attributes}
-
-
 def _earlier_are_named(plan: TopDownPlan, agreed: Any) -> bool:
     return (
         isinstance(agreed, list)
@@ -378,7 +374,11 @@ def _earlier_are_named(plan: TopDownPlan, agreed: Any) -> bool:
             and one.get("level", plan.spine.levels[-1]) in plan.spine.levels  # not stated before levels could differ
             and one["table"] == section.table
             and isinstance(one["by"], list)
-            and (one["by"] == list(section.by) if section.by else set(one["by"]) <= _names(plan, section.table))
+            and (
+                one["by"] == list(section.by)
+                if section.by
+                else set(one["by"]) <= {attribute.name for attribute in plan.table(section.table).attributes}
+            )
             and bool(re.fullmatch("[0-9a-f]{64}", one["manifest_sha256"]))
             for one, section in zip(agreed, plan.earlier, strict=True)
         )
