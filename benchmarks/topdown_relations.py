@@ -42,7 +42,7 @@ def main() -> str:
     from stirred.noise import SeededSource
     from stirred.topdown.data.constraints import invariant_values
     from stirred.topdown.data.counting import Counted, count_tables
-    from stirred.topdown.finishing import fit_tables
+    from stirred.topdown.drawing import fit_tables
     from stirred.topdown.fitting.relations import require_related
     from stirred.topdown.measuring import Measurements, measure
     from stirred.topdown.plan.fields import TopDownPlan

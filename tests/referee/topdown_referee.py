@@ -32,8 +32,8 @@ from stirred.noise import SeededSource  # noqa: E402
 from stirred.semantics import Concern, exposure  # noqa: E402
 from stirred.topdown.data.constraints import invariant_values  # noqa: E402
 from stirred.topdown.data.counting import count_tables, read_spine  # noqa: E402
+from stirred.topdown.drawing import fit_tables  # noqa: E402
 from stirred.topdown.estimating.questions import MeasuredRelease  # noqa: E402
-from stirred.topdown.finishing import fit_tables  # noqa: E402
 from stirred.topdown.fitting.table_fit import fit_table  # noqa: E402
 from stirred.topdown.measuring import Measurements, entries, measure  # noqa: E402
 from stirred.topdown.plan.guarantee import specify  # noqa: E402

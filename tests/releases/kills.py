@@ -129,7 +129,7 @@ CALLS = {
 }
 """Names of functions in C that change files, locks or the ledger."""
 ROOMS = ("releases", "verbs.py", "reports/folder_report.py", "swap/drawing.py", "topdown/drawing.py",
-         "topdown/finishing.py", "survey/documents.py", "survey/drawing.py")  # fmt: skip
+         "survey/documents.py", "survey/drawing.py")  # fmt: skip
 WATCHED = tuple(str(PACKAGE / room) for room in ROOMS)
 
 

@@ -21,7 +21,7 @@ from stirred.releases.mechanism import Check, Draw, KeptDraw, Release
 from stirred.survey import data as records
 from stirred.swap.data import dataset
 from stirred.swap.drawing import SwapRelease
-from stirred.topdown import finishing
+from stirred.topdown import drawing
 from stirred.topdown.data import counting
 
 ROWS = pl.DataFrame({"size": [1, 2] * 30, "county": list("abcabb") * 10, "tenure": list("ooorrr") * 10})
@@ -116,7 +116,7 @@ def test_a_topdown_run_that_fails_after_its_spend_can_be_gone_on_with(tmp_path, 
 
     plan = topdown_plan()
     with monkeypatch.context() as patched:
-        patched.setattr(finishing, "fit_table", stop)
+        patched.setattr(drawing, "fit_table", stop)
         with pytest.raises(KeyboardInterrupt) as failure:
             stirred.release(plan, data_of(plan), out=tmp_path / "out", ledger=ledger)
     assert "entry 1 of" in notes(failure.value)

@@ -15,10 +15,9 @@ from repeats import some_or
 from stirred._progress import Silent
 from stirred.noise import SeededSource
 from stirred.releases.ledger.ledger import Ledger
-from stirred.topdown import finishing
+from stirred.topdown import drawing
 from stirred.topdown.data.histograms import Histograms
-from stirred.topdown.drawing import draw, release, reopen
-from stirred.topdown.finishing import fit
+from stirred.topdown.drawing import draw, fit, release, reopen
 from stirred.topdown.fitting.table_fit import FinishedLevels
 
 PARTS = "finished-parts"
@@ -177,7 +176,7 @@ def test_levels_of_another_plan_draw_or_version_are_not_used(work, tmp_path, mon
     assert not again_from_the_root(copy)
     shutil.rmtree(copy / PARTS)
     shutil.copytree(kept, copy / PARTS)
-    monkeypatch.setattr(finishing, "version", lambda _: "0.0.0")
+    monkeypatch.setattr(drawing, "version", lambda _: "0.0.0")
     assert again_from_the_root(copy)
 
 

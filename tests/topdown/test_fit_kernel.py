@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 from stirred.topdown.data.histograms import Histograms
 from stirred.topdown.fitting import level_problem
 from stirred.topdown.fitting.fit_kernel import CLOSED, _key, _project, _shuffle
-from stirred.topdown.fitting.rounding_kernel import cheapest_flow
+from stirred.topdown.fitting.rounding_kernel import Network, cheapest_flow
 from strategies import Draws
 
 
@@ -168,7 +168,10 @@ def test_flows_cost_what_a_linear_program_finds_least(data: st.DataObject) -> No
         elif 0 < flow[arc] < capacity[arc]:
             lonely.add(int(source[arc]))
     before = flow.copy()
-    found = cheapest_flow(source, target, capacity, cost, flow, excess.copy(), potential)
+    with_room = [np.append(one, np.zeros(nodes)).astype(np.int64) for one in (source, target, capacity, cost, flow)]
+    network = Network(*with_room, np.zeros(arcs, dtype=np.int64))
+    found = cheapest_flow(network, excess.copy(), potential)
+    flow = network.flow[:arcs]
     incidence = np.zeros((nodes, arcs))
     for arc in range(arcs):
         incidence[source[arc], arc] += 1

@@ -25,8 +25,7 @@ from stirred.topdown.audit_pairs import audit_pairs
 from stirred.topdown.checking.plan_check import check
 from stirred.topdown.data.counting import count_tables
 from stirred.topdown.data.histograms import Histograms
-from stirred.topdown.drawing import draw, release, reopen
-from stirred.topdown.finishing import fit, rows
+from stirred.topdown.drawing import draw, fit, release, reopen, rows
 from stirred.topdown.fitting.relations import leaves_breaking_relation
 from stirred.topdown.plan.fields import TopDownPlan
 from stirred.topdown.verifying import verify

@@ -159,7 +159,7 @@ def test_what_a_level_keeps_is_what_its_leaves_can_have():
         if relation.at_most is None and not relation.zero_without:
             counts = truth[:, 0] // max(1, relation.at_least)
         lower, upper = allowed_by(relation, counts)
-        known = {rules.part_of(rules.related[0], 0): (lower, np.minimum(upper, MOST))}
+        known = {rules.parts_of(rules.related[0])[0]: (lower, np.minimum(upper, MOST))}
         most = max(int(truth.sum()), IN_A_LEAF)
         if most > 7:
             continue
@@ -180,7 +180,7 @@ def test_what_follows_for_the_counted_table_is_what_leaves_room_for_the_other():
             continue
         for counts in itertools.product(range(3), repeat=places.leaves):
             lower, upper = allowed_by(relation, np.array(counts))
-            known = {rules.part_of(rules.related[0], 0): (lower, np.minimum(upper, MOST))}
+            known = {rules.parts_of(rules.related[0])[0]: (lower, np.minimum(upper, MOST))}
             room = bool(possible(places, rules, known, max(most, 2 * max(1, relation.at_least)))[0, 0])
             sums = {level: added(places, np.array(counts), level) for level in range(3)}
             told = all(

@@ -24,14 +24,13 @@ from stirred.errors import StirredError
 from stirred.noise import SeededSource
 from stirred.releases.folder.manifest import write_manifest
 from stirred.releases.ledger.ledger import Ledger
-from stirred.topdown import finishing
+from stirred.topdown import drawing
 from stirred.topdown.checking.plan_check import check
 from stirred.topdown.data.constraints import invariant_values
 from stirred.topdown.data.counting import count_tables
 from stirred.topdown.data.histograms import marginal
-from stirred.topdown.drawing import draw, release, reopen
+from stirred.topdown.drawing import draw, fit, release, reopen
 from stirred.topdown.estimating.questions import MeasuredRelease
-from stirred.topdown.finishing import fit
 from stirred.topdown.fitting.table_fit import TOO_WIDE
 from stirred.topdown.plan.fields import TopDownPlan
 from stirred.topdown.verifying import tabulate, verify
@@ -243,7 +242,7 @@ def test_an_interrupted_fit_keeps_what_was_paid_for(tmp_path, monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(finishing, "fit_table", stop)
+        patched.setattr(drawing, "fit_table", stop)
         release(chosen, tables(), out=tmp_path / "out", ledger=ledger)
     assert not (tmp_path / "out").exists() and (tmp_path / "out-work").is_dir()
     assert (tmp_path / "out-work").stat().st_mode & 0o077 == 0

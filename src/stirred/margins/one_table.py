@@ -24,9 +24,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred import errors
-from stirred.margins.margin_blocks import Array, Block, Margin, plain, representatives
+from stirred.margins.margin_blocks import Array, Block, Margin, Split, plain, representatives
 from stirred.margins.schema import Schema
-from stirred.margins.split import Split
 from stirred.margins.tree import range_and_null, scaled
 
 LARGEST = 2048

@@ -373,15 +373,16 @@ class Schema:
 
     def members_on_axis(self, name: str) -> NDArray[np.bool_]:
         """Which combinations of values of a name's axis are in each of its groups: a row for each group."""
-        axis = self.axes[self.axis_of(name)]
-        attributes = tuple(self.attributes[at] for at in axis)
-        return Schema(attributes, tuple(one for one in self.recodes if one.name == name)).members(name)
+        return self._on_axis(name).members(name)
 
     def codes_on_axis(self, name: str) -> Groups:
         """The group of each combination of values of a name's axis; its groups do not overlap."""
-        axis = self.axes[self.axis_of(name)]
-        attributes = tuple(self.attributes[at] for at in axis)
-        return Schema(attributes, tuple(one for one in self.recodes if one.name == name)).groups([name])
+        return self._on_axis(name).groups([name])
+
+    def _on_axis(self, name: str) -> Schema:
+        """The attributes of a name's axis, and the name itself."""
+        attributes = tuple(self.attributes[at] for at in self.axes[self.axis_of(name)])
+        return Schema(attributes, tuple(one for one in self.recodes if one.name == name))
 
     def by_axes(self, cells: NDArray[np.generic]) -> NDArray[np.generic]:
         """Numbers with a column for each cell as a tensor with an axis for each of :attr:`axes`."""

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -50,8 +51,11 @@ class Spine:
 
     def parents(self, level: int) -> Index:
         """The parent of each unit of a level below the first."""
-        sizes = np.diff(self.first_child[level - 1])
-        return np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
+        return self.ancestors(level - 1, level)
+
+    def ancestors(self, level: int, finer: int) -> Index:
+        """The unit of a level in which each unit of a finer one, or of the level itself, lies."""
+        return np.repeat(np.arange(self.units(level), dtype=np.int64), np.diff(self.first_unit(level, finer)))
 
     def parents_of(self, level: int, units: Index) -> Index:
         """The parents of some units of a level below the first."""
@@ -106,11 +110,15 @@ def _in_words(column: Column) -> Column:
     """A column with its values as text, sorted, so that a spine is read back with the numbers it was written with."""
     if pa.types.is_string(column.type):
         return column  # sorted by their bytes in UTF-8, which is the order of their characters
-    texts = as_text(column.values)
+    return by_text(column.name, column.codes, as_text(column.values))
+
+
+def by_text(name: str, codes: NDArray[Any], texts: pa.Array) -> Column:
+    """A column with its values in the order of their texts, as a file of it would be read."""
     order = pc.array_sort_indices(texts)
     number = np.empty(len(order), dtype=np.uint32)
     number[order.to_numpy()] = np.arange(len(order))
-    return Column(column.name, number[column.codes], texts.take(order))
+    return Column(name, number[codes], texts.take(order))
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,6 +23,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from stirred import errors
 from stirred.margins.margin_blocks import Array
@@ -188,14 +189,8 @@ class BlockTree:
     def covariances_under(self, level: int, kinds: slice, of_parents: Array, first: int) -> Array:
         """The same for a range of a level's kinds, given the covariances of the kinds of their parents, which are
         those from number ``first`` on: what a large tree is gone down by, part by part."""
-        sample = self.shapes.everywhere[level].sample[kinds]
-        parents = self.spine.parents_of(level, sample)
-        own = self.covariance[level][self.shapes.below[level].of_unit[sample]]
-        above = self.precision_below[level - 1][self.shapes.below[level - 1].of_unit[parents]]
-        told = of_parents[self.shapes.everywhere[level - 1].of_unit[parents] - first]
-        gain = own @ above
-        starts = self.spine.first_child[level - 1]
-        only = (starts[parents + 1] - starts[parents] == 1)[:, None, None]
+        own, above, of_kind, only = self._step_down(level, kinds)
+        told, gain = of_parents[of_kind - first], own @ above
         return np.where(only, told, own - gain @ own + gain @ told @ gain.transpose(0, 2, 1))
 
     def covariances_with(self, level: int, above: int) -> Array:
@@ -203,14 +198,20 @@ class BlockTree:
         kind of unit of a level."""
         found = self.covariances_of(above)
         for at in range(above + 1, level + 1):
-            kinds = self.shapes.everywhere[at]
-            parents = self.spine.parents(at)[kinds.sample]
-            own = self.covariance[at][self.shapes.below[at].of_unit[kinds.sample]]
-            between = self.precision_below[at - 1][self.shapes.below[at - 1].of_unit[parents]]
-            told = found[self.shapes.everywhere[at - 1].of_unit[parents]]
-            only = np.isin(kinds.sample, self.shapes.only[at])[:, None, None]
-            found = np.where(only, told, own @ between @ told)
+            own, between, of_kind, only = self._step_down(at, slice(None))
+            found = np.where(only, found[of_kind], own @ between @ found[of_kind])
         return found
+
+    def _step_down(self, level: int, kinds: slice) -> tuple[Array, Array, Index, NDArray[np.bool_]]:
+        """For some kinds of units of a level: C, S^-1 of their parents, the kind of these, and whether they are only
+        children."""
+        sample = self.shapes.everywhere[level].sample[kinds]
+        parents = self.spine.parents_of(level, sample)
+        own = self.covariance[level][self.shapes.below[level].of_unit[sample]]
+        above = self.precision_below[level - 1][self.shapes.below[level - 1].of_unit[parents]]
+        starts = self.spine.first_child[level - 1]
+        only = starts[parents + 1] - starts[parents] == 1
+        return own, above, self.shapes.everywhere[level - 1].of_unit[parents], only[:, None, None]
 
     def covariances_among(self, level: int, units: Index, one: Array, other: Array) -> Array:
         """The covariance of a form of each of some units of a level with another form of each of them.
@@ -234,17 +235,16 @@ class BlockTree:
         right = times(self.covariance[0], self.shapes.below[0].of_unit[units], other[:, :, None])[:, :, 0]
         return np.asarray(total + np.where(units[:, None] == units, one @ right.T, 0.0))
 
-    def covariances(self, forms: Mapping[int, tuple[Index, Array]]) -> list[Array]:
-        """The covariance of every unit's vector with sums of forms.
+    def covariances(self, union: Mapping[int, Index], form: Array | None = None) -> list[Array]:
+        """The covariance of every unit's vector with that of a union of units, given by level, or with forms of it.
 
-        ``forms`` has for some levels units and for each of them a matrix with a column for each form: what the form
-        takes of the unit. The result has by level a matrix with such columns for every unit.
+        ``form`` has a column for each form. The result has by level a matrix with such columns for every unit.
         """
-        columns = next(iter(forms.values()))[1].shape[2]
+        form = np.eye(len(self.known[0].precision)) if form is None else form
         levels = range(len(self.spine.levels))
-        asked = [np.zeros((self.spine.units(level), len(self.known[0].precision), columns)) for level in levels]
-        for level, (units, matrices) in forms.items():
-            asked[level][units] += matrices
+        asked = [np.zeros((self.spine.units(level), *form.shape)) for level in levels]
+        for level, units in union.items():
+            asked[level][units] += form
         passed: list[Array] = []
         for level in reversed(levels[1:]):
             up = self._times_below(level - 1, self._added(level - 1, self._times_covariance(level, asked[level])))

@@ -33,9 +33,8 @@ from numpy.typing import NDArray
 from scipy import sparse
 from scipy.optimize import linprog, minimize
 
-from stirred.margins.margin_blocks import Array, Margin, representatives
+from stirred.margins.margin_blocks import Array, Margin, Split, representatives
 from stirred.margins.spine import Index, Shapes, Spine
-from stirred.margins.split import Split
 from stirred.margins.tree import Known
 
 LARGEST = 512

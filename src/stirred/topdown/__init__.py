@@ -13,10 +13,9 @@ from stirred._lazy import lazy
 if TYPE_CHECKING:
     from stirred.topdown.checking.plan_check import TopDownCheck, check
     from stirred.topdown.data.spine_file import make_spine
-    from stirred.topdown.drawing import TopDownDraw, draw, release, reopen
+    from stirred.topdown.drawing import TopDownDraw, TopDownRelease, draw, release, reopen
     from stirred.topdown.estimating.precision import expected_errors
     from stirred.topdown.estimating.questions import MeasuredRelease, estimate
-    from stirred.topdown.finishing import TopDownRelease
     from stirred.topdown.plan.fields import TopDownPlan
     from stirred.topdown.plan.guarantee import specify
     from stirred.topdown.plan.presets import preset

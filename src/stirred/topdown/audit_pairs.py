@@ -20,6 +20,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from stirred import errors
+from stirred.margins.schema import Groups
 from stirred.releases.mechanism import AuditPair
 from stirred.topdown.data.constraints import groups_about, invariant_values, require_kept
 from stirred.topdown.data.counting import GEOGRAPHY, count_tables
@@ -27,7 +28,7 @@ from stirred.topdown.fitting.relations import relation_groups, require_related
 from stirred.topdown.measuring import cell_labels
 from stirred.topdown.plan.fields import TopDownPlan
 from stirred.topdown.plan.guarantee import specify
-from stirred.topdown.plan.sections import QuerySection, TableSection
+from stirred.topdown.plan.sections import ConstraintSection, QuerySection, RelationSection, TableSection
 
 MEASUREMENTS = "measurements"
 """What the output of a program is called: a row for each measured value."""
@@ -184,27 +185,18 @@ class Made:
 
     def _add_needed(self, records: dict[str, list[tuple[int, int]]], name: str) -> None:
         """Add to other tables, in every place, what the cells of a move need by the constraints: one record of each."""
+        needed: list[tuple[ConstraintSection | RelationSection, Groups, Groups]] = []
         for constraint in self.plan.constraints:
-            if constraint.table != name:
-                continue
-            group = int(groups_about(self.plan, constraint)[self.moves[name][0]])
-            other = self.plan.table(constraint.counted)
-            fitting = other.possible
-            if constraint.each:
-                fitting &= other.schema_of.groups(tuple(constraint.each.values())) == group
-            if group >= 0 and fitting.any():
-                cell = int(np.flatnonzero(fitting)[0])
-                occupied = {place for place, _ in records[name]}
-                records[other.name] += [(place, cell) for place in sorted(occupied)]
-        for relation in self.plan.relations:
-            if relation.table != name:
-                continue
-            mine, theirs, _ = relation_groups(self.plan, relation)
-            group, other = int(mine[self.moves[name][0]]), self.plan.table(relation.counted)
-            fitting = other.possible & (theirs == group)
-            if group >= 0 and fitting.any():
-                cell = int(np.flatnonzero(fitting)[0])
-                records[other.name] += [(place, cell) for place in sorted({place for place, _ in records[name]})]
+            theirs = self.plan.table(constraint.counted).schema_of.groups(tuple(constraint.each.values()))
+            needed.append((constraint, groups_about(self.plan, constraint), theirs))
+        needed += [(relation, *relation_groups(self.plan, relation)[:2]) for relation in self.plan.relations]
+        for said, mine, theirs in needed:
+            if said.table == name:
+                group = mine[self.moves[name][0]]
+                fitting = np.flatnonzero(self.plan.table(said.counted).possible & (theirs == group))
+                if group >= 0 and len(fitting):
+                    occupied = sorted({place for place, _ in records[name]})
+                    records[said.counted] += [(place, int(fitting[0])) for place in occupied]
 
     def _frame(self, table: TableSection, records: Sequence[tuple[int, int]]) -> pl.DataFrame:
         schema = table.schema_of

@@ -18,8 +18,8 @@ from stirred.releases.verdicts import State
 from stirred.spec.exact import display
 from stirred.tables.synthetic.population import DOMAINS, Population
 from stirred.topdown.data.counting import Counted, count_tables
+from stirred.topdown.drawing import TopDownRelease
 from stirred.topdown.estimating.precision import expected_errors
-from stirred.topdown.finishing import TopDownRelease
 from stirred.topdown.fitting.one_level import start_compiling
 from stirred.topdown.plan.fields import TopDownPlan
 from stirred.topdown.plan.presets import preset

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from itertools import groupby
@@ -94,28 +94,19 @@ def measure(counted: Counted, folder: Path, source: RandomSource, progress: Prog
     """Draw and write all measurements into ``folder``."""
     found = entries(counted.plan, counted.spine)
     every, written = sum(entry.units * entry.cells for entry in found), 0
+
+    def told(drawn: Iterable[tuple[Entry, slice, NDArray[np.int64]]]) -> Iterator[tuple[slice, NDArray[np.int64]]]:
+        nonlocal written
+        for entry, units, values in drawn:
+            progress.stage(f"measuring {entry.table} at level '{entry.level}'", written / every)
+            written += len(values)
+            yield units, values
+
     for entry, drawn in groupby(ahead(draw_parts(counted, found, source)), key=itemgetter(0)):
         names = counted.spine.names[counted.spine.levels.index(entry.level)]
-        with _Writer(folder / entry.file, entry, names, counted.plan.table(entry.table).schema_of) as writer:
-            for _, units, values in drawn:
-                progress.stage(f"measuring {entry.table} at level '{entry.level}'", written / every)
-                writer.add(units, values)
-                written += len(values)
+        _write(folder / entry.file, entry, names, counted.plan.table(entry.table).schema_of, told(drawn))
     _write_index(folder, found)
     return found
-
-
-class StoredMeasurements(Protocol):
-    """Measurements whose values are read by ranges of units."""
-
-    @property
-    def entries(self) -> list[Entry]:
-        """All queries of all tables and levels."""
-        ...
-
-    def values(self, entry: Entry, units: slice) -> NDArray[np.int64]:
-        """The values of some units, a row for each."""
-        ...
 
 
 class BatchedMeasurements(Protocol):
@@ -136,14 +127,19 @@ class BatchedMeasurements(Protocol):
         ...
 
 
-def write_again(measurements: StoredMeasurements, folder: Path, plan: TopDownPlan, spine: Spine) -> None:
-    """Write measurements that were read as they were written first."""
-    for entry in measurements.entries:
+def write_again(
+    found: list[Entry],
+    values: Callable[[Entry, slice], NDArray[np.int64]],
+    folder: Path,
+    plan: TopDownPlan,
+    spine: Spine,
+) -> None:
+    """Write measurements that were read as they were written first; ``values`` has those of some units."""
+    for entry in found:
         names = spine.names[spine.levels.index(entry.level)]
-        with _Writer(folder / entry.file, entry, names, plan.table(entry.table).schema_of) as writer:
-            for units in parts(entry.units, entry.cells):
-                writer.add(units, measurements.values(entry, units).ravel())
-    _write_index(folder, measurements.entries)
+        read = ((units, values(entry, units).ravel()) for units in parts(entry.units, entry.cells))
+        _write(folder / entry.file, entry, names, plan.table(entry.table).schema_of, read)
+    _write_index(folder, found)
 
 
 def _write_index(folder: Path, found: list[Entry]) -> None:
@@ -171,40 +167,32 @@ def parts(units: int, cells: int) -> Iterator[slice]:
         yield slice(start, min(units, start + step))
 
 
-class _Writer:
-    """One Parquet file: level, geounit, query, cell, value; a row group for each part."""
-
-    def __init__(self, path: Path, entry: Entry, names: pa.Array, schema: Schema) -> None:
-        self._names, self._entry = names.cast(pa.string()), entry
-        self._labels = cell_labels(schema, entry.by)
-        largest = next(parts(entry.units, entry.cells)).stop
-        # Where units and cells stand is the same in all parts; the last is a shorter one.
-        self._unit = np.repeat(np.arange(largest, dtype=np.int32), entry.cells)
-        self._cell = np.tile(np.arange(entry.cells, dtype=np.int32), largest)
-        self._constant = np.zeros(largest * entry.cells, dtype=np.int32)
-        kind = pa.dictionary(pa.int32(), pa.string())
-        fields = [("level", kind), ("geounit", kind), ("query", kind), ("cell", kind), ("value", pa.int64())]
-        self._schema = pa.schema(fields, metadata={"rho": entry.rho, "variance": entry.variance})
-        # Statistics only where a reader can skip row groups by them: those of other texts cost more than all the rest.
-        self._file = pq.ParquetWriter(path, self._schema, compression="zstd", write_statistics=["geounit"])
-
-    def __enter__(self) -> _Writer:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-    def add(self, units: slice, values: NDArray[np.int64]) -> None:
-        length = len(values)
-        texts = [
-            (self._constant, pa.array([self._entry.level])),
-            (self._unit, self._names[units]),
-            (self._constant, pa.array([self._entry.query])),
-            (self._cell, self._labels),
-        ]
-        columns = [pa.DictionaryArray.from_arrays(place[:length], known, safe=False) for place, known in texts]
-        columns.append(pa.array(values))
-        self._file.write_table(pa.Table.from_arrays(columns, schema=self._schema), row_group_size=length)
+def _write(
+    path: Path, entry: Entry, names: pa.Array, schema: Schema, parts_of: Iterable[tuple[slice, NDArray[np.int64]]]
+) -> None:
+    """Write one Parquet file: level, geounit, query, cell, value; a row group for each part."""
+    names, labels = names.cast(pa.string()), cell_labels(schema, entry.by)
+    largest = next(parts(entry.units, entry.cells)).stop
+    # Where units and cells stand is the same in all parts; the last is a shorter one.
+    unit = np.repeat(np.arange(largest, dtype=np.int32), entry.cells)
+    cell = np.tile(np.arange(entry.cells, dtype=np.int32), largest)
+    constant = np.zeros(largest * entry.cells, dtype=np.int32)
+    kind = pa.dictionary(pa.int32(), pa.string())
+    fields = [("level", kind), ("geounit", kind), ("query", kind), ("cell", kind), ("value", pa.int64())]
+    columns = pa.schema(fields, metadata={"rho": entry.rho, "variance": entry.variance})
+    # Statistics only where a reader can skip row groups by them: those of other texts cost more than all the rest.
+    with pq.ParquetWriter(path, columns, compression="zstd", write_statistics=["geounit"]) as file:
+        for units, values in parts_of:
+            texts = [
+                (constant, pa.array([entry.level])),
+                (unit, names[units]),
+                (constant, pa.array([entry.query])),
+                (cell, labels),
+            ]
+            coded = [pa.DictionaryArray.from_arrays(place[: len(values)], known, safe=False) for place, known in texts]
+            file.write_table(
+                pa.Table.from_arrays([*coded, pa.array(values)], schema=columns), row_group_size=len(values)
+            )
 
 
 def cell_labels(schema: Schema, by: tuple[str, ...]) -> pa.Array:
@@ -298,10 +286,12 @@ class Measurements:
             path = self.path(entry)  # sees to the number of rows before they are read
         except errors.StirredError:
             return False
-        file = pq.ParquetFile(path, read_dictionary=["level", "geounit", "query", "cell"])
+        file = pq.ParquetFile(path)
         if file.schema_arrow.names != ["level", "geounit", "query", "cell", "value"]:
             return False
         if any(set(field.metadata or {}) - {b"PARQUET:field_id"} for field in file.schema_arrow):
+            return False
+        if not all(_is_text(field.type) for field in list(file.schema_arrow)[:-1]):
             return False
         stated = {key.decode(): value.decode() for key, value in (file.schema_arrow.metadata or {}).items()}
         stated.pop("ARROW:schema", None)
@@ -310,33 +300,22 @@ class Measurements:
         first = 0
         for group in range(file.num_row_groups):
             read = file.read_row_group(group)
-            units = slice(first, first + read.num_rows // entry.cells)
-            number = units.stop - units.start
-            same = (
-                read["value"].null_count == 0
-                and _stands(read["level"], pa.array([entry.level]), np.zeros(read.num_rows, dtype=np.int64))
-                and _stands(read["query"], pa.array([entry.query]), np.zeros(read.num_rows, dtype=np.int64))
-                and _stands(read["geounit"], names[units], np.repeat(np.arange(number), entry.cells))
-                and _stands(read["cell"], labels, np.tile(np.arange(entry.cells), number))
-            )
-            if not same:
+            number = read.num_rows // entry.cells
+            texts = {
+                "level": pa.repeat(entry.level, read.num_rows),
+                "geounit": names[first : first + number].take(pa.array(np.repeat(np.arange(number), entry.cells))),
+                "query": pa.repeat(entry.query, read.num_rows),
+                "cell": labels.take(pa.array(np.tile(np.arange(entry.cells), number))),
+            }
+            stated = pa.table({name: text.cast(pa.string()) for name, text in texts.items()})
+            if read["value"].null_count or not read.select(list(texts)).cast(stated.schema).equals(stated):
                 return False
-            first = units.stop
+            first += number
         return first == entry.units
 
 
-def _stands(column: pa.ChunkedArray, known: pa.Array, expected: NDArray[np.int64]) -> bool:
-    """Whether a column of texts has, row by row, the texts of ``known`` at the places ``expected``."""
-    place: dict[str, int] = {}
-    for text in known.to_pylist():
-        place.setdefault(text, len(place))  # two cells may have one text
-    canonical = np.array([place[text] for text in known.to_pylist()])
-    codes = []
-    for chunk in column.chunks:
-        listed = np.array([place.get(text, -1) for text in chunk.dictionary.to_pylist()], dtype=np.int64)
-        codes.append(listed[chunk.indices.to_numpy()])
-    found = np.concatenate(codes) if codes else np.empty(0, dtype=np.int64)
-    return len(found) == len(expected) and bool(np.array_equal(found, canonical[expected]))
+def _is_text(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string(kind.value_type if pa.types.is_dictionary(kind) else kind))
 
 
 @dataclass(frozen=True)
@@ -415,13 +394,9 @@ def write_geography(path: Path, plan: TopDownPlan, spine: Spine) -> None:
 
 def geography_table(plan: TopDownPlan, spine: Spine) -> pa.Table:
     """The public list of leaves, in the order of the spine."""
-    leaf = len(spine.levels) - 1
-    columns = [spine.names[leaf]]
-    units = np.arange(spine.leaves)
-    for level in range(leaf, len(spine.levels) - len(plan.spine.levels), -1):
-        units = spine.parents(level)[units]
-        columns.append(spine.names[level - 1].take(pa.array(units)))
-    return pa.table(columns[::-1], names=list(plan.spine.levels))
+    leaf, first = len(spine.levels) - 1, len(spine.levels) - len(plan.spine.levels)
+    columns = [spine.names[at].take(pa.array(spine.ancestors(at, leaf))) for at in range(first, leaf)]
+    return pa.table([*columns, spine.names[leaf]], names=list(plan.spine.levels))
 
 
 def read_geography(path: Path, plan: TopDownPlan) -> Spine:

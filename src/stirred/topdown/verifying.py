@@ -16,9 +16,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields
 from fractions import Fraction
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +45,7 @@ from stirred.topdown.data.constraints import constraint_words, leaves_breaking
 from stirred.topdown.data.counting import Counted, Places, count_release
 from stirred.topdown.data.histograms import Counts, Histograms
 from stirred.topdown.documents import readme
-from stirred.topdown.finishing import (
+from stirred.topdown.drawing import (
     ATTRIBUTE,
     ORDER,
     PLACE,
@@ -91,33 +93,12 @@ def columns_behind(table: TableSection, by: Sequence[str], known: Sequence[str])
 def recoded(counts: pa.Table, table: TableSection, by: Sequence[str]) -> pa.Table:
     """Counts by columns, added up to counts by some of these columns and recodes of them; the last column counts."""
     *columns, number = counts.column_names
-    recodes = [name for name in by if name not in columns]
-    schema: Schema = table.schema_of
-    column = {one.name: one.column or one.name for one in table.attributes}
-    values = {one.name: {value: at for at, value in enumerate(one.values)} for one in table.attributes}
-    small = {
-        name: Schema(
-            tuple(one for one in schema.attributes if one.name in schema.bases(name)),
-            tuple(one for one in schema.recodes if one.name == name),
-        )
-        for name in recodes
-    }
-    members = {name: small[name].members(name) for name in recodes}
-    sums: dict[tuple[object, ...], int] = {}
+    recodes = {name: _groups_of(table, name) for name in by if name not in columns}
+    sums: Counter[tuple[object, ...]] = Counter()
     for row in counts.to_pylist():
-        keys: list[tuple[object, ...]] = [()]
-        for name in by:
-            if name in recodes:
-                place = tuple(values[one.name][str(row[column[one.name]])] for one in small[name].attributes)
-                labels = small[name].values(name)
-                inside = members[name][:, np.ravel_multi_index(place, small[name].shape)]
-                here: list[object] = [labels[at] for at in np.flatnonzero(inside)]
-            else:
-                here = [row[name]]
-            keys = [(*key, one) for key in keys for one in here]
-        for key in keys:
-            sums[key] = sums.get(key, 0) + row[number]
-    orders = [schema.values(name) if name in recodes else () for name in by]
+        for key in product(*(recodes[name](row) if name in recodes else [row[name]] for name in by)):
+            sums[key] += row[number]
+    orders = [table.schema_of.values(name) if name in recodes else () for name in by]
     found = sorted(
         sums.items(),
         key=lambda item: [
@@ -128,6 +109,24 @@ def recoded(counts: pa.Table, table: TableSection, by: Sequence[str]) -> pa.Tabl
     arrays = [pa.array([key[at] for key, _ in found], kind) for at, kind in enumerate(kinds)]
     totals = pa.array([count for _, count in found], counts.schema.field(number).type)
     return pa.table([*arrays, totals], names=[*by, number])
+
+
+def _groups_of(table: TableSection, name: str) -> Callable[[Mapping[str, Any]], list[str]]:
+    """What tells the groups of a recode that a row is in."""
+    schema = table.schema_of
+    bases = [one for one in table.attributes if one.name in schema.bases(name)]
+    small = Schema(
+        tuple(one for one in schema.attributes if one.name in schema.bases(name)),
+        tuple(one for one in schema.recodes if one.name == name),
+    )
+    cells = {label: at for at, label in enumerate(small.labels([one.name for one in bases]))}
+    members, groups = small.members(name), small.values(name)
+
+    def found(row: Mapping[str, Any]) -> list[str]:
+        inside = members[:, cells[tuple(str(row[one.column or one.name]) for one in bases)]]
+        return [groups[at] for at in np.flatnonzero(inside)]
+
+    return found
 
 
 MOVED = Fraction(1, 20)
@@ -322,7 +321,8 @@ def _stored(release: ReleaseFolder, counted: Counted, exact: Sequence[Counts]) -
             path = folder / release.dictionary[table.name]["file"]
             write_table(path, plan.format, rows(plan, spine, table, counted.leaves[table.name]))
         (folder / MEASUREMENTS).mkdir()
-        write_again(Measurements(release.path / MEASUREMENTS), folder / MEASUREMENTS, plan, spine)
+        measured = Measurements(release.path / MEASUREMENTS)
+        write_again(measured.entries, measured.values, folder / MEASUREMENTS, plan, spine)
         write_geography(folder / MEASUREMENTS / GEOGRAPHY_FILE, plan, spine)
         write_invariants(folder / INVARIANTS, plan, spine, tuple(exact))
 
@@ -365,10 +365,6 @@ def _ways(fit: Any) -> dict[str, str]:
     return {str(one["table"]): str(one["way"]) for one in listed if "way" in one and "table" in one}
 
 
-def _names(plan: TopDownPlan, table: str) -> set[str]:
-    return {attribute.name for attribute in plan.table(table).attributes}
-
-
 def _earlier_are_named(plan: TopDownPlan, agreed: Any) -> bool:
     return (
         isinstance(agreed, list)
@@ -378,7 +374,11 @@ def _earlier_are_named(plan: TopDownPlan, agreed: Any) -> bool:
             and one.get("level", plan.spine.levels[-1]) in plan.spine.levels  # not stated before levels could differ
             and one["table"] == section.table
             and isinstance(one["by"], list)
-            and (one["by"] == list(section.by) if section.by else set(one["by"]) <= _names(plan, section.table))
+            and (
+                one["by"] == list(section.by)
+                if section.by
+                else set(one["by"]) <= {attribute.name for attribute in plan.table(section.table).attributes}
+            )
             and bool(re.fullmatch("[0-9a-f]{64}", one["manifest_sha256"]))
             for one, section in zip(agreed, plan.earlier, strict=True)
         )

@@ -44,8 +44,7 @@ from stirred.swap.plan.guarantee import specify as specify_swap
 from stirred.swap.plan.sections import LinkedTable
 from stirred.tables.writing import as_arrow
 from stirred.topdown.checking.revealing import alone_in_an_invariant, reveal_topdown
-from stirred.topdown.drawing import draw_into, prepare
-from stirred.topdown.finishing import rows
+from stirred.topdown.drawing import draw_into, prepare, rows
 from stirred.topdown.plan.fields import TopDownPlan
 from stirred.topdown.plan.guarantee import specify as specify_topdown
 

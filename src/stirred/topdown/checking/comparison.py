@@ -140,19 +140,15 @@ def _revealed(found: TopDownRevealing) -> Iterator[CustodianNote]:
     if not found.margins:
         yield CustodianNote("revealed", "The plan keeps nothing exactly, so no invariant reveals anything.")
         return
-    numbers = [str(number) for number in range(1, len(found.margins[0].counts.cells) + 1)]
     rows = tuple(
-        (
-            one.margin, f"{one.empty:,}", *(f"{many:,}" for many in one.counts.cells), f"{one.counts.more:,}",
-            f"{one.determined_records:,}",
-        )
-        for one in found.margins
-    )  # fmt: skip
+        (one.margin, *(f"{many:,}" for many in (*one.few.values(), one.determined_records))) for one in found.margins
+    )
     words = (
         "How many of the counts that are kept exactly hold so many records, and how many records are fixed in all "
         "their attributes. It is no part of rho, and whoever has the release can compute it too."
     )
-    head = ("kept exactly", *(f"counts of {number}" for number in ("0", *numbers)), "more", "records fixed")
+    numbers = [name if name == "more" else f"counts of {name}" for name in found.margins[0].few]
+    head = ("kept exactly", *numbers, "records fixed")
     yield CustodianNote("revealed", words, (head, *rows))
     for one in found.pairs:
         yield CustodianNote("revealed", f"{one.words}.")

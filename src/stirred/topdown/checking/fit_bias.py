@@ -32,7 +32,7 @@ from stirred.noise import SeededSource, discrete_gaussian
 from stirred.topdown.data.constraints import Kept, kept
 from stirred.topdown.data.histograms import Counts, Histograms, added_up, marginal_by
 from stirred.topdown.fitting.level_problem import Allowed
-from stirred.topdown.fitting.table_fit import BY_LEVEL, children_of
+from stirred.topdown.fitting.table_fit import children_of
 from stirred.topdown.measuring import entries
 from stirred.topdown.plan.fields import TopDownPlan
 from stirred.topdown.plan.sections import TableSection
@@ -273,7 +273,7 @@ def _simulated(
         true = marginal_by(truth, table.schema_of, entry.by)
         values.append(true + discrete_gaussian(Fraction(entry.variance), true.size, source).reshape(true.shape))
     above = added_up(truth, spine.first_child[-1]) if len(spine.levels) > 1 else None
-    fitted = children_of(plan, spine, table, measured, here, above, values, BY_LEVEL)
+    fitted = children_of(plan, spine, table, measured, here, above, values)
     error, size = (fitted.totals() - truth.totals()).astype(np.float64), truth.totals()
     classes = []
     for least, most in zip(EDGES, (*(edge - 1 for edge in EDGES[1:]), None), strict=True):

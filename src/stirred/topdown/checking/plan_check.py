@@ -106,7 +106,7 @@ class LevelPlan:
     kappa: float
     """The sum of all precisions over that of the detailed query: sweeps grow with it; infinite without such a query."""
     way: str
-    """Least squares first, or level by level; see :data:`stirred.topdown.fitting.table_fit.WAYS`."""
+    """Least squares first, or level by level; see :mod:`stirred.topdown.fitting.table_fit`."""
 
 
 @dataclass(frozen=True)
@@ -165,10 +165,8 @@ class TopDownCheck:
             return []
         return [errors.topdown_memory(f"{needed / 1e9:.1f} GB", f"{self.available / 1e9:.1f} GB")]
 
-    @property
-    def open_stops(self) -> list[errors.StirredError]:
-        """All stops: a TopDown plan cannot allow any."""
-        return self.stops
+    open_stops = stops
+    """All stops: a TopDown plan cannot allow any."""
 
     def to_json(self) -> str:
         """The check as JSON. Confidential."""
@@ -182,13 +180,7 @@ class TopDownCheck:
             "expected_bias": [one.published() for one in self.biases],
             "fit": [asdict(one) for one in self.levels],
             "concerns": [
-                {
-                    "concern": one.concern,
-                    "between": one.between,
-                    "change": one.change,
-                    "rho": one.rho,
-                    "power_at_0.05": one.power,
-                }
+                {name.replace("power", "power_at_0.05"): value for name, value in asdict(one).items()}
                 for one in self.concerns
             ],
             "published_counts_reveal": self.revealing.to_fields(),
@@ -305,6 +297,11 @@ def describe(check: TopDownCheck) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
+def _table(title: str, rows: Sequence[Sequence[str]], note: str = "") -> str:
+    """A titled table with numbers, and a note below it."""
+    return f"{title}\n{columns(rows, numbers_right=True)}" + (f"\n{fill(note)}" if note else "")
+
+
 def _first_to_hear(check: TopDownCheck) -> str:
     kept = [str(one.margin) for one in check.plan.invariants]
     if not kept:
@@ -318,12 +315,8 @@ def _revealing(check: TopDownCheck) -> str:
     found = check.revealing
     if not found.margins:
         return ""
-    numbers = [str(number) for number in range(1, len(found.margins[0].counts.cells) + 1)]
-    rows = [["published counts of", "0", *numbers, "more"]]
-    rows += [
-        [one.margin, f"{one.empty:,}", *(f"{many:,}" for many in one.counts.cells), f"{one.counts.more:,}"]
-        for one in found.margins
-    ]
+    rows = [["published counts of", *found.margins[0].few]]
+    rows += [[one.margin, *(f"{many:,}" for many in one.few.values())] for one in found.margins]
     lines = [
         fill(
             "What the published counts alone reveal (anyone can compute it from a release; no noise hides it and it is "
@@ -373,7 +366,7 @@ def _sizes(check: TopDownCheck) -> str:
         if name not in check.cells
     ]
     measured = f"{check.measurements:,} noisy measurements in all"
-    return "Geounits\n" + columns(rows, numbers_right=True) + "\n" + "\n".join([*tables, *others, measured])
+    return "\n".join([_table("Geounits", rows), *tables, *others, measured])
 
 
 def _errors(check: TopDownCheck) -> str:
@@ -381,14 +374,11 @@ def _errors(check: TopDownCheck) -> str:
     for one in check.expected:
         together = "-" if one.combined is None else _number(one.combined)
         rows.append((one.table, one.level, one.query, f"{one.cells:,}", _number(one.measured), together))
-    return (
-        "Expected standard error of a cell: as measured, and of the best unbiased estimate from all measurements\n"
-        + columns(rows, numbers_right=True)
-        + "\n"
-        + fill(
-            "The last column is the median over the units of a level; stirred estimate gives such estimates. Released "
-            "counts are also kept nonnegative, so small counts have smaller errors than this, and are biased upwards."
-        )
+    return _table(
+        "Expected standard error of a cell: as measured, and of the best unbiased estimate from all measurements",
+        rows,
+        "The last column is the median over the units of a level; stirred estimate gives such estimates. Released "
+        "counts are also kept nonnegative, so small counts have smaller errors than this, and are biased upwards.",
     )
 
 
@@ -415,15 +405,12 @@ def _targets(check: TopDownCheck) -> str:
                 _or_none(one.off_largest),
             )
         )
-    return (
-        "Expected standard error of a cell in target areas, of the best unbiased estimate from all measurements\n"
-        + columns(rows, numbers_right=True)
-        + "\n"
-        + fill(
-            "Errors are medians over areas, and the largest; every area is worked out. An area is on the spine if it "
-            "is one unit of it. Else it takes several: the median and the most units that are added or subtracted. "
-            "stirred spine proposes a spine for such areas (stirred docs spines)."
-        )
+    return _table(
+        "Expected standard error of a cell in target areas, of the best unbiased estimate from all measurements",
+        rows,
+        "Errors are medians over areas, and the largest; every area is worked out. An area is on the spine if it is "
+        "one unit of it. Else it takes several: the median and the most units that are added or subtracted. stirred "
+        "spine proposes a spine for such areas (stirred docs spines).",
     )
 
 
@@ -435,15 +422,12 @@ def _biases(check: TopDownCheck) -> str:
     for bias in check.biases:
         rows += [(bias.table, one.words, f"{one.bias:+.1f}", f"{one.standard_error:.1f}") for one in bias.classes]
     level = check.biases[0].level
-    return (
-        f"Forecast of the bias of released totals of a {level}, by its true size\n"
-        + columns(rows, numbers_right=True)
-        + "\n"
-        + fill(
-            f"A forecast that reads no record: {' and '.join(sorted({one.sizes for one in check.biases}))}, with the "
-            "plan's noise and fitted as a release is (--sizes 0,5,40,150 gives typical sizes). It is usually right "
-            "within a factor of two. Values of stirred estimate have no bias, but for a small place a larger error."
-        )
+    return _table(
+        f"Forecast of the bias of released totals of a {level}, by its true size",
+        rows,
+        f"A forecast that reads no record: {' and '.join(sorted({one.sizes for one in check.biases}))}, with the "
+        "plan's noise and fitted as a release is (--sizes 0,5,40,150 gives typical sizes). It is usually right within "
+        "a factor of two. Values of stirred estimate have no bias, but for a small place a larger error.",
     )
 
 
@@ -458,7 +442,7 @@ _WAYS = {
 def _fit(check: TopDownCheck) -> str:
     rows = [("table", "level", "passes", "kappa")]
     rows += [(one.table, one.level, str(one.passes), _number(one.kappa)) for one in check.levels]
-    text = "Fit\n" + columns(rows, numbers_right=True)
+    text = _table("Fit", rows)
     for table, way in {one.table: one.way for one in check.levels}.items():
         text += "\n" + fill(f"{table}: {_WAYS.get(way, way)}.", "  ")
     hard = [one for one in check.levels if one.kappa > 1000]
@@ -483,13 +467,11 @@ def _concerns(check: TopDownCheck) -> str:
     ]
     alone = f"one {check.plan.unit} changed"
     joint = [f"- {one.concern}: {one.change}." for one in check.concerns if one.between != alone]
-    return (
+    title = (
         f"What the measurements reveal about one {check.plan.unit} if all else is known: power of the best test with "
-        f"false-alarm\nprobability {LEVEL:g} (a power of {LEVEL:g} is blind guessing)\n"
-        + columns(rows, numbers_right=True)
-        + "\n"
-        + "\n".join([*_joint(joint), fill("stirred explain says more.")])
+        f"false-alarm\nprobability {LEVEL:g} (a power of {LEVEL:g} is blind guessing)"
     )
+    return "\n".join([_table(title, rows), *_joint(joint), fill("stirred explain says more.")])
 
 
 def _joint(changes: list[str]) -> list[str]:

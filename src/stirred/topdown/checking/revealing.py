@@ -36,6 +36,12 @@ class KeptExactly:
     determined_records: int
     """Records of combinations that the attributes of the margin fix completely (one possible cell)."""
 
+    @property
+    def few(self) -> dict[str, int]:
+        """How many counts hold 0, 1, ... records, and more."""
+        cells = {str(number): many for number, many in enumerate(self.counts.cells, 1)}
+        return {"0": self.empty, **cells, "more": self.counts.more}
+
 
 @dataclass(frozen=True)
 class KeptTogether:
@@ -74,11 +80,7 @@ class TopDownRevealing:
                     "margin": one.margin,
                     "records": one.records,
                     "determined_records": one.determined_records,
-                    "counts_of_few_records": {
-                        "0": one.empty,
-                        **{str(number): many for number, many in enumerate(one.counts.cells, 1)},
-                        "more": one.counts.more,
-                    },
+                    "counts_of_few_records": one.few,
                 }
                 for one in self.margins
             ],
@@ -118,7 +120,7 @@ def alone_in_an_invariant(counted: Counted, exact: Sequence[Counts], table: str)
     for invariant, counts in zip(counted.plan.invariants, exact, strict=True):
         if invariant.table == table:
             level = spine.levels.index(invariant.level)
-            unit = np.repeat(np.arange(spine.units(level)), np.diff(spine.first_leaf(level)))
+            unit = spine.ancestors(level, len(spine.levels) - 1)
             alone |= counts[unit[leaf], schema.groups(invariant.by)[leaves.cells]] == 1
     # A count of 1 has one cell below it, whose own count is then 1: cells are records here.
     return int(np.count_nonzero(alone))
@@ -157,7 +159,7 @@ def _together(
     group_of = np.zeros(coarse[1].shape[1], dtype=np.int64)
     group_of[more] = less
     groups = fine[1].shape[1]
-    ancestor = _ancestors(spine, spine.levels.index(coarse[0].level), spine.levels.index(fine[0].level))
+    ancestor = spine.ancestors(spine.levels.index(coarse[0].level), spine.levels.index(fine[0].level))
     by_unit = _sparse(fine[1], ancestor, np.arange(groups), groups)
     by_group = _sparse(coarse[1], np.arange(len(coarse[1])), group_of, groups)
     if len(by_unit[1]) == 0:
@@ -174,11 +176,3 @@ def _sparse(counts: Counts, unit: Index, group: Groups | Index, groups: int) -> 
     first = np.flatnonzero(np.diff(stratum[order], prepend=-1))
     starts = np.append(first, len(order)).astype(np.int64)
     return starts, counts[rows, columns][order].astype(np.int64)
-
-
-def _ancestors(spine: Spine, coarse: int, fine: int) -> Index:
-    """The unit of the coarse level that each unit of the finer one lies in."""
-    found = np.arange(spine.units(fine), dtype=np.int64)
-    for level in range(fine, coarse, -1):
-        found = spine.parents(level)[found]
-    return found

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred._bounded_reading import inside
 from stirred._display import withheld
-from stirred.margins.schema import Groups, Schema, refines
+from stirred.margins.schema import Groups, refines
 from stirred.margins.spine import Index, Spine
 from stirred.releases.folder.manifest import differences, manifest_of, read_manifest
 from stirred.releases.folder.release_folder import ReleaseFolder
@@ -251,9 +251,14 @@ def _refuse(spine: Spine, agreement: Agreement, wrong: NDArray[np.bool_], words:
 def require_kept(counted: Counted, exact: Sequence[Counts]) -> None:
     """Raise if the data contradict a constraint of the plan; called before any noise is drawn."""
     for constraint in counted.plan.constraints:
-        if len(units := leaves_breaking(counted, constraint, exact)):
-            leaf, named = counted.plan.spine.levels[-1], names_of(counted.spine, len(counted.spine.levels) - 1, units)
-            raise errors.topdown_contradiction(constraint_words(constraint), "", leaf, len(units), named)
+        refuse_leaves(counted, constraint_words(constraint), leaves_breaking(counted, constraint, exact))
+
+
+def refuse_leaves(counted: Counted, words: str, units: Index) -> None:
+    """Raise if there are leaves in which the data contradict something."""
+    if len(units):
+        named = names_of(counted.spine, len(counted.spine.levels) - 1, units)
+        raise errors.topdown_contradiction(words, "", counted.spine.levels[-1], len(units), named)
 
 
 def names_of(spine: Spine, level: int, units: Index) -> list[str]:
@@ -492,25 +497,12 @@ def counted_by(plan: TopDownPlan, constraint: ConstraintSection, exact: Sequence
         for number, one in enumerate(plan.invariants)
         if one.table == constraint.counted and one.level == leaf and set(needed) <= set(one.by)
     )
-    coarser = _coarser(other, invariant.by, needed)
-    return groups_about(plan, constraint), _summed(exact[number], coarser, other.number_of_groups(needed))
-
-
-def _coarser(schema: Schema, by: Sequence[str], kept: Sequence[str]) -> Groups:
-    """For each group of the marginal ``by`` the group of the coarser marginal ``kept``."""
-    labels = schema.labels(by)
-    places = {label: place for place, label in enumerate(schema.labels(kept))}
-    at = [list(by).index(name) for name in kept]
-    return np.array([places[tuple(label[k] for k in at)] for label in labels], dtype=np.int32)
-
-
-def _summed(values: Counts, coarser: Groups, number: int) -> Counts:
-    """The columns of a table of counts put together into ``number`` groups; those of group -1 are left out."""
-    result = np.zeros((len(values), number), dtype=np.int64)
-    for column, group in enumerate(coarser):
-        if group >= 0:
-            result[:, group] += values[:, column]
-    return result
+    place = {label: at for at, label in enumerate(other.labels(needed))}
+    counts = np.zeros((len(exact[number]), len(place)), dtype=np.int64)
+    for column, label in enumerate(other.labels(invariant.by)):
+        values = dict(zip(invariant.by, label, strict=True))
+        counts[:, place[tuple(values[name] for name in needed)]] += exact[number][:, column]
+    return groups_about(plan, constraint), counts
 
 
 def allowed_by(said: ConstraintSection | RelationSection, counts: Counts) -> tuple[Counts, Counts]:

@@ -44,6 +44,19 @@ class Histograms:
         np.cumsum(np.bincount(units, minlength=len(table)), out=starts[1:])
         return cls(starts, cells.astype(np.int32), table[units, cells].astype(np.int64))
 
+    @classmethod
+    def joined(cls, pieces: Sequence[Histograms]) -> Histograms:
+        """The units of all pieces, one after another."""
+        if len(pieces) == 1:
+            return pieces[0]
+        shifts = np.cumsum([0, *(int(piece.starts[-1]) for piece in pieces)])
+        starts = [piece.starts[:-1] + shift for piece, shift in zip(pieces, shifts[:-1], strict=True)]
+        return cls(
+            np.concatenate([*starts, shifts[-1:]]).astype(np.int64),
+            np.concatenate([piece.cells for piece in pieces]),
+            np.concatenate([piece.counts for piece in pieces]),
+        )
+
     def dense(self, cells: int) -> NDArray[np.int64]:
         """The table with a row for each unit and a column for each cell."""
         table = np.zeros((self.units, cells), dtype=np.int64)
@@ -64,14 +77,9 @@ class Histograms:
 
     def with_units(self, units: NDArray[np.int64], others: Histograms) -> Histograms:
         """These histograms, with those of ``units`` replaced by ``others`` in order."""
-        both = Histograms(
-            np.concatenate([self.starts, self.starts[-1] + others.starts[1:]]),
-            np.concatenate([self.cells, others.cells]),
-            np.concatenate([self.counts, others.counts]),
-        )
         source = np.arange(self.units, dtype=np.int64)
         source[units] = self.units + np.arange(len(units))
-        return both.of_units(source)
+        return Histograms.joined([self, others]).of_units(source)
 
 
 def added_up(leaves: Histograms, first_leaf: Index) -> Histograms:

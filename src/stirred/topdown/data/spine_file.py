@@ -33,7 +33,7 @@ import pyarrow.compute as pc
 from stirred import errors
 from stirred._progress import stage
 from stirred.margins.areas import Areas, Overlap
-from stirred.margins.spine import Index, Spine, build_spine
+from stirred.margins.spine import Index, Spine, build_spine, by_text
 from stirred.releases.folder.atomic import check_target
 from stirred.releases.folder.documents import fill
 from stirred.semantics.sentences.formatting import columns
@@ -106,7 +106,9 @@ def propose_spine(
     if twice:
         raise errors.spine_question(f"The column '{twice[0]}'", "can be a level or a target area, and only once")
     before, leaf = build_spine(names, levels)
-    _require_once(before, leaf)
+    many = np.bincount(leaf)
+    if (many > 1).any():
+        raise errors.block_twice(names[-1], before.names[-1][int(np.argmax(many > 1))].as_py(), int((many > 1).sum()))
     row = np.empty(before.leaves, dtype=np.int64)
     row[leaf] = np.arange(len(leaf))  # every array below has an entry for each block, in the order of the spine
     work = _Making(before, row, {*names, *chosen})
@@ -120,7 +122,8 @@ def propose_spine(
     for name, group in zip(numbered, targets, strict=True):
         for column in group:
             codes = column.codes[row].astype(np.int64)
-            sets = _joined(sets, np.where(_is_null(column)[codes], -1, codes) + 1)
+            none = column.values.is_null().to_numpy(zero_copy_only=False)
+            sets = _joined(sets, np.where(none[codes], -1, codes) + 1)
         if not alone:
             work.divide(name, sets)
     for level in middle:
@@ -166,7 +169,7 @@ class _Making:
         last = len(self.before.levels) - 1
         blocks = np.arange(self.before.leaves)
         self._add(self.before.levels[last], blocks, self.before.names[last])
-        columns = [_sorted(name, unit, names) for name, unit, names in self.levels]
+        columns = [by_text(*level) for level in self.levels]
         after, leaf_after = build_spine([column.name for column in columns], columns)
         others = [
             Column(name, self._administrative(number).astype(np.uint32), self.before.names[number])
@@ -183,8 +186,7 @@ class _Making:
 
     def _administrative(self, level: int) -> Index:
         """The unit of an administrative level in which each block lies."""
-        sizes = np.diff(self.before.first_leaf(level))
-        return np.repeat(np.arange(len(sizes), dtype=np.int64), sizes)
+        return self.before.ancestors(level, len(self.before.levels) - 1)
 
     def _free(self, name: str) -> str:
         """A name that no column of the list has."""
@@ -237,25 +239,6 @@ def _distinct(names: pa.Array) -> pa.Array:
         return names
     width = int(math.log10(max(1, len(names)))) + 1
     return pa.array([f"unit-{number:0{width}}" for number in range(1, len(names) + 1)])
-
-
-def _sorted(name: str, unit: Index, names: pa.Array) -> Column:
-    """The column of a level with its values in the order of their texts, as a file of it would be read."""
-    order = pc.array_sort_indices(names)
-    number = np.empty(len(order), dtype=np.uint32)
-    number[order.to_numpy()] = np.arange(len(order))
-    return Column(name, number[unit], names.take(order))
-
-
-def _is_null(column: Column) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    return np.asarray(column.values.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
-
-
-def _require_once(spine: Spine, leaf: Index) -> None:
-    many = np.bincount(leaf)
-    if (many > 1).any():
-        first = int(np.argmax(many > 1))
-        raise errors.block_twice(spine.levels[-1], spine.names[-1][first].as_py(), int((many > 1).sum()))
 
 
 BLOCKS = "blocks"

@@ -45,7 +45,8 @@ Chosen = Mapping[str, tuple[str, ...]]
 
 @dataclass(frozen=True, eq=False)
 class Sites:
-    """The places of a question: every unit of a level, or one union; and what each is compared with, if anything.
+    """The places of a question: every unit of a level, every place of a list, or one union; and what each is compared
+    with, if anything.
 
     Place 0 is the asked one, place 1 that which it is compared with.
     """
@@ -56,33 +57,32 @@ class Sites:
     column: str | None
     """What the places are called in the answer; None where there is one for each row and it needs no name."""
     names: tuple[str, ...]
-    level: int | None
     unions: tuple[Union, ...]
-    """Of one place: itself and what it is compared with. Of all units of a level: what they are compared with."""
+    """Of one place: itself and what it is compared with. Of several: what they are compared with."""
+    level: int | None = None
+    """That of the places, where they are all its units."""
+    listed: PlaceList | None = None
     _seen: dict[Any, Any] = field(default_factory=dict, init=False)
 
     @property
     def kinds(self) -> Index:
-        """The kind of each place: those of one kind have the same covariances."""
+        """The kind of each place: those of one kind have the same covariances. Every place of a list has its own."""
         if self.level is None:
-            return np.zeros(1, dtype=np.int64)
+            return np.arange(len(self.names), dtype=np.int64)
         return self.release.shapes.everywhere[self.level].of_unit
-
-    @property
-    def samples(self) -> Index:
-        """A place of each kind."""
-        return np.zeros(1, dtype=np.int64) if self.level is None else self.release.shapes.everywhere[self.level].sample
 
     @property
     def remarks(self) -> tuple[str, ...]:
         """What a reader must know of the places."""
-        return ()
+        return () if self.listed is None else self.listed.remarks
 
     def units(self, role: int, place: int) -> Union:
         """What a place consists of."""
-        if self.level is None:
-            return self.unions[role]
-        return self.unions[0] if role else {self.level: np.array([place])}
+        if role:
+            return self.unions[-1]
+        if self.listed is not None:
+            return self.listed.unions.of(place)
+        return self.unions[0] if self.level is None else {self.level: np.array([place])}
 
     def counts(self, role: int, by: tuple[str, ...]) -> Estimates:
         """Estimates of the counts by some attributes, with one row where they are the same for all places."""
@@ -90,6 +90,8 @@ class Sites:
             if self.level is not None and not role:
                 level = self.release.spine.levels[self.level]
                 found = self.release.estimate(self.table, by, self.where, level=level)
+            elif self.listed is not None and not role:
+                found = self.release.in_places(self.table, by, self.where, listed=self.listed)
             else:
                 found = self.release._in_union(self.table, by, self.where, self.units(role, 0), "union")
             self._seen[role, by] = found
@@ -97,17 +99,33 @@ class Sites:
 
     def between(self, design: Design) -> list[list[list[Array]]]:
         """For every two of place 0 and place 1 and each block, the covariance of their vectors, by kind of place."""
-        if self.level is None:
+        if self.level is not None:
+            own = [tree.covariances_of(self.level) for tree in design.trees]
+        elif self.listed is not None:
+            both = [union_covariances(tree, self.listed.unions) for tree in design.trees]
+            own = [one for one, _ in both]
+        else:
             return design.between(self.unions)
-        own = [tree.covariances_of(self.level) for tree in design.trees]
         if not self.unions:
             return [[own]]
-        # All first units together are everything. A unit depends on none of them but the one that it lies in.
-        cross = [tree.covariances_with(self.level, 0) for tree in design.trees]
-        kinds = self.release.shapes.everywhere[0].of_unit
-        every = [tree.covariances_of(0)[kinds].sum(axis=0, keepdims=True) for tree in design.trees]
-        whole = [np.repeat(one, len(part), axis=0) for one, part in zip(every, own, strict=True)]
-        return [[own, cross], [[part.transpose(0, 2, 1) for part in cross], whole]]
+        if self.level is not None:
+            # All first units together are everything. A unit depends on none of them but the one that it lies in.
+            cross = [tree.covariances_with(self.level, 0) for tree in design.trees]
+            kinds = self.release.shapes.everywhere[0].of_unit
+            every = [tree.covariances_of(0)[kinds].sum(axis=0, keepdims=True) for tree in design.trees]
+        else:
+            whole = self.unions[0].keys() == {0} and len(self.unions[0][0]) == self.release.spine.units(0)
+            cross = [one for _, one in both] if whole else self._with_other(design)
+            ((every,),) = design.between(self.unions)
+        repeated = [np.repeat(one, len(part), axis=0) for one, part in zip(every, own, strict=True)]
+        return [[own, cross], [[part.transpose(0, 2, 1) for part in cross], repeated]]
+
+    def _with_other(self, design: Design) -> list[Array]:
+        """By block, the covariance of each listed place's vector with that of the union that all are compared with."""
+        assert self.listed is not None
+        unions = self.listed.unions
+        every = [tree.covariances(self.unions[0]) for tree in design.trees]
+        return [np.asarray(sum(unions.added(at, numbers) for at, numbers in enumerate(found))) for found in every]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -138,9 +156,7 @@ class PlaceList:
         return {name: at for at, name in enumerate(self.names)}
 
 
-def place_list(
-    spine: Spine, given: Any, column: str | None = None, *, unit_columns: Sequence[str] = (), taken: Sequence[str] = ()
-) -> PlaceList:
+def place_list(spine: Spine, given: Any, column: str | None = None, taken: Sequence[str] = ()) -> PlaceList:
     """The places of a CSV or Parquet file, or of a frame: a column named like a level of the geography holds the codes
     of its units (the finest level that has one), another one the names of places.
 
@@ -150,7 +166,7 @@ def place_list(
     >>> place_list(tree, {"town": ["01", "03"], "district": ["north", "north"]}).remarks[0]
     "1 of 3 units of 'town' lies in no place of 'district'."
     """
-    file = read_places(given, unit_columns or spine.levels[::-1], column, (*spine.levels, *taken))
+    file = read_places(given, spine.levels[::-1], column, (*spine.levels, *taken))
     level = spine.levels.index(file.unit)
     units = numbers_of(file, file.codes, spine, level)
     numbers_of(file, file.placeless, spine, level)
@@ -203,91 +219,6 @@ def _distance(fewest: Index) -> str:
     )
 
 
-# -- estimates -----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class ListedSites:
-    """The places of a question: every place of a list, and what each is compared with, if anything; see
-    :class:`stirred.topdown.estimating.places.Sites`."""
-
-    release: MeasuredRelease
-    table: str
-    where: Chosen
-    listed: PlaceList
-    against: Union | None
-    """What all places are compared with."""
-    level: None = None
-    _seen: dict[Any, Any] = field(default_factory=dict, init=False)
-
-    @property
-    def column(self) -> str:
-        """What the places are called in the answer."""
-        return self.listed.column
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the places."""
-        return self.listed.names
-
-    @property
-    def unions(self) -> tuple[Union, ...]:
-        """What all places are compared with."""
-        return () if self.against is None else (self.against,)
-
-    @property
-    def remarks(self) -> tuple[str, ...]:
-        """What a reader must know of the places."""
-        return self.listed.remarks
-
-    @property
-    def kinds(self) -> Index:
-        """Every place is of a kind of its own."""
-        return np.arange(len(self.names), dtype=np.int64)
-
-    samples = kinds
-
-    def units(self, role: int, place: int) -> Union:
-        """What a place consists of."""
-        return self.unions[0] if role else self.listed.unions.of(place)
-
-    def counts(self, role: int, by: tuple[str, ...]) -> Estimates:
-        """Estimates of the counts by some attributes, with one row where they are the same for all places."""
-        if (role, by) not in self._seen:
-            self._seen[role, by] = (
-                self.release._in_union(self.table, by, self.where, self.unions[0], "union")
-                if role
-                else estimate_listed(self.release, self.table, by, self.where, self.listed)
-            )
-        return self._seen[role, by]  # type: ignore[no-any-return]
-
-    def between(self, design: Design) -> list[list[list[Array]]]:
-        """For every two of place 0 and place 1 and each block, the covariance of their vectors, place by place."""
-        both = [union_covariances(tree, self.listed.unions) for tree in design.trees]
-        own = [one for one, _ in both]
-        if self.against is None:
-            return [[own]]
-        whole = {0: np.arange(self.release.spine.units(0))}
-        if self.against.keys() == whole.keys() and len(self.against[0]) == len(whole[0]):
-            cross = [one for _, one in both]
-        else:
-            cross = [self._with_other(design, at) for at in range(len(design.trees))]
-        ((other,),) = design.between([self.against])
-        repeated = [np.repeat(one, len(self.names), axis=0) for one in other]
-        return [[own, cross], [[one.transpose(0, 2, 1) for one in cross], repeated]]
-
-    def _with_other(self, design: Design, at: int) -> Array:
-        """The covariance of each place's vector with that of the union that all are compared with."""
-        assert self.against is not None
-        tree, each = design.trees[at], np.eye(design.split.blocks[at].size)
-        forms = {level: (some, np.repeat(each[None], len(some), axis=0)) for level, some in self.against.items()}
-        found = tree.covariances(forms)
-        total = np.zeros((len(self.names), *each.shape))
-        for level, numbers in enumerate(found):
-            total += self.listed.unions.added(level, numbers)
-        return total
-
-
 def estimate_listed(
     release: MeasuredRelease, table: str, by: tuple[str, ...], where: Chosen, listed: PlaceList
 ) -> Estimates:
@@ -300,7 +231,7 @@ def estimate_listed(
     variances = design.asked.spread(design.split.variances(design.asked, own))
     unknown = np.stack([design.unknown(level) for level in range(has.shape[1])])
     variances[(has > 0) @ unknown] = np.inf
-    values = np.where(np.isinf(variances), np.nan, _values(answer, unions, levels))
+    values = _values(answer, unions, levels)
     plain = np.zeros_like(variances), np.zeros_like(variances)
     for level in levels:
         only = (has[:, level] > 0) & (has.sum(axis=1) == has[:, level])
@@ -312,11 +243,8 @@ def estimate_listed(
     for level in levels:
         possible = ~release._impossible(table, by, where, level)
         empty &= unions.added(level, possible) == 0
-    values, variances = np.where(empty, 0.0, values), np.where(empty, 0.0, variances)
-    plain = plain[0], np.where(empty, 0.0, plain[1])
-    sums = release._weighted_sums(table, by, where, _Each(unions), variances, plain[1])
     found = release._estimates(
-        table, by, where, listed.column, listed.names, values, variances, plain, sums, bool(empty.any())
+        table, by, where, listed.column, listed.names, values, variances, plain, empty, unions.of
     )
     return replace(found, place_remarks=listed.remarks)
 
@@ -329,19 +257,6 @@ def _values(answer: Answer, unions: Unions, levels: Sequence[int]) -> Array:
         total = sum(unions.added(level, tree.down(upward, level)) for level in levels)
         block.put(tensor, np.asarray(total))
     return design.split.told(design.asked, tensor)
-
-
-@dataclass(frozen=True, eq=False)
-class _Each(Sequence[Union]):
-    """The units of each place, found when they are asked for."""
-
-    unions: Unions
-
-    def __len__(self) -> int:
-        return self.unions.number
-
-    def __getitem__(self, place: Any) -> Any:
-        return self.unions.of(place)
 
 
 def block_codes(spine: Spine) -> pa.Array:

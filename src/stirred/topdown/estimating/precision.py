@@ -29,9 +29,8 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred._progress import stage
 from stirred.margins.areas import Areas, Overlap
-from stirred.margins.margin_blocks import Array, Margin, representatives
+from stirred.margins.margin_blocks import Array, Margin, MarginGroups, Split, representatives
 from stirred.margins.spine import Index, Shapes, Spine
-from stirred.margins.split import MarginGroups, Split
 from stirred.margins.tree import BlockTree, Upward
 from stirred.topdown.data.histograms import Counts
 from stirred.topdown.measuring import BatchedMeasurements, Entry, entries, parts
@@ -194,10 +193,8 @@ class Design:
     def variances_of_sum(self, units: Mapping[int, Index]) -> Array:
         """The variance of every asked group in the union of some units of each level."""
         totals = []
-        for tree, block in zip(self.trees, self.split.blocks, strict=True):
-            each = np.eye(block.size)
-            forms = {level: (some, np.repeat(each[None], len(some), axis=0)) for level, some in units.items()}
-            found = tree.covariances(forms)
+        for tree in self.trees:
+            found = tree.covariances(units)
             totals.append(sum(found[level][some].sum(axis=0) for level, some in units.items())[None])
         spread = self.asked.spread(self.split.variances(self.asked, totals))
         for level in units:
@@ -226,11 +223,9 @@ class Design:
     def between(self, places: Sequence[Mapping[int, Index]]) -> list[list[list[Array]]]:
         """For every two of some unions of units and each block, the covariance of their vectors."""
         found: list[list[list[Array]]] = [[[] for _ in places] for _ in places]
-        for tree, block in zip(self.trees, self.split.blocks, strict=True):
-            each = np.eye(block.size)
+        for tree in self.trees:
             for second, units in enumerate(places):
-                forms = {level: (some, np.repeat(each[None], len(some), axis=0)) for level, some in units.items()}
-                with_all = tree.covariances(forms)
+                with_all = tree.covariances(units)
                 for first, others in enumerate(places):
                     added = sum(with_all[level][some].sum(axis=0) for level, some in others.items())
                     found[first][second].append(np.asarray(added)[None])
@@ -269,9 +264,7 @@ class Design:
         form = self.split.projected(self.asked, np.ones((1, 1)))
         tensors = [np.zeros((self.spine.units(level), *self.split.shape)) for level in range(len(self.spine.levels))]
         for tree, block in zip(self.trees, self.split.blocks, strict=True):
-            part = block.take(form)
-            forms = {level: (some, np.repeat(part, len(some), axis=0)) for level, some in units.items()}
-            for tensor, numbers in zip(tensors, tree.covariances(forms), strict=True):
+            for tensor, numbers in zip(tensors, tree.covariances(units, block.take(form)[0]), strict=True):
                 block.put(tensor, numbers)
         for tensor, level in zip(tensors, self.measured, strict=True):
             for one in level:
@@ -308,7 +301,8 @@ class Answer:
             weighted[number][units] += design.split.projected(one.margin, values) / one.variance
         fixed = []
         for number, level in enumerate(design.fixed):
-            given = [design.split.projected(margin, _given(exact[at])) for at, margin in level]
+            own = [(margin, told) for at, margin in level if (told := exact[at]) is not None]
+            given = [design.split.projected(margin, told) for margin, told in own]
             if summed and number == leaf:
                 given = [np.add.reduceat(one, spine.first_child[leaf - 1][:-1]) for one in given]
             fixed.append(given)
@@ -358,11 +352,6 @@ def _by_parent(
         parents, values = parents[order], values[order]
     starts = np.flatnonzero(np.diff(parents, prepend=-1))
     return parents[starts], np.add.reduceat(values, starts, dtype=np.int64)
-
-
-def _given(values: Counts | None) -> Counts:
-    assert values is not None
-    return values
 
 
 @dataclass(frozen=True)

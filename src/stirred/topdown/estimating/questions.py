@@ -14,7 +14,7 @@ negative, structural zeros, and constraints by other tables.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -137,7 +137,7 @@ def _formula(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _row(asked: Comparison, outcome: str) -> int:
-    """Which row of a place is meant."""
+    """The number of the row of a place that the outcome of a regression names."""
     rows = asked.rows
     if len(rows) == 1 and outcome == "estimate":
         return 0
@@ -264,20 +264,13 @@ class MeasuredRelease:
         answer = self._answer(table, by, where, at)
         chosen = np.arange(self.spine.units(at)) if units is None else self._units(at, units)
         variances = answer.design.variances(at)[chosen]
-        values = np.where(np.isinf(variances), np.nan, answer.values(at)[chosen])
         names = self.spine.names[at].take(chosen).to_pylist()
-        plain = answer.design.plain_sums(at, variances)
         empty = self._impossible(table, by, where, at)[chosen]
-        values, variances = np.where(empty, 0.0, values), np.where(empty, 0.0, variances)
-        plain = plain[0], np.where(empty, 0.0, plain[1])
         kinds = 2 * self.shapes.everywhere[at].of_unit[chosen] + empty.any(axis=1)
-        _, first, alike = np.unique(kinds, return_index=True, return_inverse=True)
-        samples = [{at: chosen[[one]]} for one in first]
-        sums = self._weighted_sums(table, by, where, samples, variances[first], plain[1][first])
-        sums = sums[0], sums[1][alike.ravel()] if sums[0] else None
-        if sums[0] and sums[1] is not None:
-            sums = sums[0], np.where(empty, -1, sums[1])
-        return self._estimates(table, by, where, level, names, values, variances, plain, sums, bool(empty.any()))
+        return self._estimates(
+            table, by, where, level, names, answer.values(at)[chosen], variances,
+            answer.design.plain_sums(at, variances), empty, lambda place: {at: chosen[[place]]}, kinds,
+        )  # fmt: skip
 
     def union(
         self, table: str, by: Sequence[str] = (), where: Where | None = None, *, places: Sequence[Place],
@@ -304,7 +297,6 @@ class MeasuredRelease:
         answer = self._answer(table, by, where, max(units))
         variances = answer.design.variances_of_sum(units)
         values = sum(answer.values(level)[some].sum(axis=0, keepdims=True) for level, some in units.items())
-        values = np.where(np.isinf(variances), np.nan, values)
         plain = np.zeros_like(variances), np.zeros_like(variances)
         if len(units) == 1:
             ((level, some),) = units.items()
@@ -315,10 +307,7 @@ class MeasuredRelease:
                 for level, some in units.items()
             ]
         )
-        values, variances = np.where(empty, 0.0, values), np.where(empty, 0.0, variances)
-        plain = plain[0], np.where(empty, 0.0, plain[1])
-        sums = self._weighted_sums(table, by, where, [units], variances, plain[1])
-        return self._estimates(table, by, where, None, [name], values, variances, plain, sums, bool(empty.any()))
+        return self._estimates(table, by, where, None, [name], values, variances, plain, empty, lambda place: units)
 
     def _made_of(self, units: Union) -> tuple[MadeOf, ...]:
         """Of how few units a union can be made."""
@@ -411,11 +400,11 @@ class MeasuredRelease:
         return found
 
     def _weighted_sums(
-        self, table: str, by: tuple[str, ...], where: Chosen, places: Sequence[Union], variances: Any,
-        plain: Any,
+        self, table: str, by: tuple[str, ...], where: Chosen, variances: Any, plain: Any,
+        units: Callable[[int], Union], places: Index,
     ) -> tuple[tuple[tuple[Term, ...], ...], Any]:  # fmt: skip
         """The noise of estimates that combine different measurements, where that takes little work and intervals gain
-        by it: the sums, and for each place and group the number of its own or -1."""
+        by it: the sums, and for each of some places and each group the number of its own or -1."""
         found: dict[tuple[Term, ...], int] = {}
         numbers = np.full(variances.shape, -1, dtype=np.int64)
         wanted = (variances > 0) & (variances <= WORTHWHILE**2) & (plain == 0)
@@ -428,7 +417,7 @@ class MeasuredRelease:
                     table, (), {**where, **{name: (value,) for name, value in zip(by, label, strict=True)}}
                 )
                 for place in np.flatnonzero(wanted[:, group]).tolist():
-                    weights = design.weights(places[place])
+                    weights = design.weights(units(int(places[place])))
                     terms = noise_terms((one.parameter, found) for one, _, found in weights)
                     if len(terms) <= MOST_TERMS:
                         numbers[place, group] = found.setdefault(terms, len(found))
@@ -447,8 +436,15 @@ class MeasuredRelease:
 
     def _estimates(
         self, table: str, by: tuple[str, ...], where: Chosen, level: str | None, places: Sequence[str],
-        values: Any, variances: Any, plain: Any, sums: Any, zeros: bool,
+        values: Any, variances: Any, plain: Any, empty: Any, units: Callable[[int], Union], kinds: Index | None = None,
     ) -> Estimates:  # fmt: skip
+        """From what measurements tell of each place and group. What is ``empty`` is 0 for certain; ``units`` says what
+        a place consists of, and places of one of the ``kinds`` have noise of the same law."""
+        values = np.where(empty, 0.0, np.where(np.isinf(variances), np.nan, values))
+        variances, terms, zeros = np.where(empty, 0.0, variances), np.where(empty, 0.0, plain[1]), bool(empty.any())
+        every = np.arange(len(places)) if kinds is None else kinds
+        _, first, alike = np.unique(every, return_index=True, return_inverse=True)
+        sums, numbers = self._weighted_sums(table, by, where, variances[first], terms[first], units, first)
         if np.isinf(variances).all():
             raise errors.not_estimable(table, "this margin in these places")
         section = self.plan.table(table)
@@ -471,9 +467,9 @@ class MeasuredRelease:
             values=values,
             variances=variances,
             parameter=plain[0],
-            terms=plain[1],
-            sums=sums[0],
-            sum_of=sums[1],
+            terms=terms,
+            sums=sums,
+            sum_of=np.where(empty, -1, numbers[alike.ravel()]) if sums else None,
             exact=(
                 *(str(one.margin) for one, known in own if known is not None),
                 *(["counts that the plan and the published counts rule out are 0"] if zeros else []),
@@ -506,9 +502,7 @@ class MeasuredRelease:
                     covered[listed.leaves_of(name)] = True
                 continue
             at = self._level(level)
-            bounds = self.spine.first_leaf(at)
-            for unit in self._units(at, [name for of, name in places if of == level]):
-                covered[bounds[unit] : bounds[unit + 1]] = True
+            covered |= self._covered({at: self._units(at, [name for of, name in places if of == level])})
         return covered
 
     def _covered(self, units: Union) -> Any:

@@ -29,7 +29,7 @@ from stirred.estimates.error_laws import WORTHWHILE, Noise
 from stirred.estimates.place_estimates import KINDS, Estimates
 from stirred.margins.margin_blocks import Array, Margin
 from stirred.margins.spine import Index
-from stirred.topdown.estimating.places import Chosen, ListedSites, PlaceList, Sites, Union
+from stirred.topdown.estimating.places import Chosen, PlaceList, Sites, Union
 from stirred.topdown.estimating.precision import Design
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ class Count:
 
 @dataclass(frozen=True, eq=False)
 class Measure:
-    """What is made of some counts."""
+    """A number made of some counts, such as a share or a difference of them."""
 
     words: str
     left: tuple[str, ...]
@@ -225,7 +225,7 @@ KIND_WORDS = {
 class Comparison:
     """One measure of the counts by some attributes, in some places: a count, a share, or a comparison."""
 
-    sites: Sites | ListedSites
+    sites: Sites
     by: tuple[str, ...]
     measure: Measure
 
@@ -270,16 +270,15 @@ class Comparison:
     @cached_property
     def values(self) -> Array:
         """The estimates of the counts, a column for each."""
-        found = [self.each(one, lambda at: at.values) for one in self.measure.counts]
-        stacked = np.stack([np.where(np.isnan(one), 0.0, one) for one in found], axis=1)
-        for at, same in self.totals_of_one.items():
-            stacked[same, at] = stacked[same, at - 1]
-        return stacked
+        return self._of_all(lambda at: np.where(np.isnan(at.values), 0.0, at.values))
 
     @cached_property
     def variances(self) -> Array:
         """Their variances."""
-        stacked = np.stack([self.each(one, lambda at: at.variances) for one in self.measure.counts], axis=1)
+        return self._of_all(lambda at: at.variances)
+
+    def _of_all(self, take: Callable[[Estimates], Array]) -> Array:
+        stacked = np.stack([self.each(one, take) for one in self.measure.counts], axis=1)
         for at, same in self.totals_of_one.items():
             stacked[same, at] = stacked[same, at - 1]
         return stacked
@@ -568,13 +567,17 @@ def ask(
     release.plan.table(table).schema_of.labels(by)  # names that are not known are refused before anything is read
     words = str(column) if every else _joined(places), _joined(against)
     measure = measure_of(by, share, apart, divided, (contrasts[0], contrasts[1]) if odds_ratio else None, column, words)
-    sites: Sites | ListedSites
-    if listed is not None and every:
-        compared = release._whole_units(against, listed) if against else None
-        whole: Union = {0: np.arange(release.spine.units(0))}
-        sites = ListedSites(release, table, where or {}, listed, whole if share in levels else compared)
+    compared: tuple[Union, ...] = ({0: np.arange(release.spine.units(0))},) if share in levels else ()
+    if level is not None:
+        at = release._level(level)
+        names = tuple(release.spine.names[at].to_pylist())
+        sites = Sites(release, table, where or {}, level, names, compared, level=at)
+    elif listed is not None and every:
+        compared = compared or ((release._whole_units(against, listed),) if against else ())
+        sites = Sites(release, table, where or {}, listed.column, listed.names, compared, listed=listed)
     else:
-        sites = _sites(release, table, where or {}, level, places, against, share in levels, listed)
+        compared = tuple(release._whole_units(one, listed) for one in (places, against) if one)
+        sites = Sites(release, table, where or {}, None if against else "place", (_joined(places),), compared)
     return Comparison(sites, by, measure)
 
 
@@ -593,17 +596,3 @@ def _two_units(
 
 def _joined(places: Sequence[tuple[str, str]]) -> str:
     return " + ".join(name for _, name in places)
-
-
-def _sites(
-    release: MeasuredRelease, table: str, where: Chosen, level: str | None,
-    places: Sequence[tuple[str, str]], against: Sequence[tuple[str, str]], of_all: bool,
-    listed: PlaceList | None,
-) -> Sites:  # fmt: skip
-    if level is not None:
-        at = release._level(level)
-        everything: Union = {0: np.arange(release.spine.units(0))}
-        names = tuple(release.spine.names[at].to_pylist())
-        return Sites(release, table, where, level, names, at, (everything,) if of_all else ())
-    unions = tuple(release._whole_units(one, listed) for one in (places, against) if one)
-    return Sites(release, table, where, None if against else "place", (_joined(places),), None, unions)

@@ -364,33 +364,17 @@ def unmet(lower, family, row_starts, row_groups, first_child, violations, conver
 
 
 @kernel
-def close(groups, allowed, starts, cells, first_child, x_starts, opened):  # type: ignore[no-untyped-def]
-    """Close the entries (cell, child) that a mask does not allow."""
+def close(groups, allowed, starts, cells, counts, first_child, x_starts, opened):  # type: ignore[no-untyped-def]
+    """Close the entries (cell, child) that a mask, a row for each child of the chunk, does not allow."""
     base = starts[0]
     for parent in range(len(starts) - 1):
         width = first_child[parent + 1] - first_child[parent]
         at = x_starts[parent] - x_starts[0]
         for j in range(starts[parent], starts[parent + 1]):
             group = groups[cells[j - base]]
-            for k in range(width):
-                if not allowed[first_child[parent] + k, group]:
+            for k in range(width if group >= 0 else 0):
+                if not allowed[first_child[parent] - first_child[0] + k, group]:
                     opened[at + k] = False
-            at += width
-
-
-@kernel
-def close_bounded(groups, upper, starts, cells, first_child, x_starts, opened):  # type: ignore[no-untyped-def]
-    """Close the entries of groups that are bounded by zero."""
-    base = starts[0]
-    for parent in range(len(starts) - 1):
-        width = first_child[parent + 1] - first_child[parent]
-        at = x_starts[parent] - x_starts[0]
-        for j in range(starts[parent], starts[parent + 1]):
-            group = groups[cells[j - base]]
-            if group >= 0:
-                for k in range(width):
-                    if upper[first_child[parent] + k, group] <= 0:
-                        opened[at + k] = False
             at += width
 
 
@@ -404,33 +388,4 @@ def spread(shares, starts, counts, first_child, offsets, out):  # type: ignore[n
         for j in range(starts[parent], starts[parent + 1]):
             for k in range(width):
                 out[at + k] = -counts[j - base] * shares[first_child[parent] + k]
-            at += width
-
-
-@kernel
-def count_positive(starts, first_child, x_starts, rounded, child_starts):  # type: ignore[no-untyped-def]
-    """How many cells of each child are positive, in ``child_starts[child + 1]``."""
-    for parent in range(len(starts) - 1):
-        width = first_child[parent + 1] - first_child[parent]
-        at = x_starts[parent]
-        for _j in range(starts[parent], starts[parent + 1]):
-            for k in range(width):
-                if rounded[at + k] > 0:
-                    child_starts[first_child[parent] + k + 1] += 1
-            at += width
-
-
-@kernel
-def fill_positive(starts, cells, first_child, x_starts, rounded, cursor, out_cells, out_counts):  # type: ignore[no-untyped-def]
-    """The positive cells of each child; ``cursor`` is where each child's begin."""
-    for parent in range(len(starts) - 1):
-        width = first_child[parent + 1] - first_child[parent]
-        at = x_starts[parent]
-        for j in range(starts[parent], starts[parent + 1]):
-            for k in range(width):
-                if rounded[at + k] > 0:
-                    child = first_child[parent] + k
-                    out_cells[cursor[child]] = cells[j]
-                    out_counts[cursor[child]] = rounded[at + k]
-                    cursor[child] += 1
             at += width

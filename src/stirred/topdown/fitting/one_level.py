@@ -122,6 +122,16 @@ def fit_level(problem: LevelProblem, *, gap: float = 1e-6, most_sweeps: int = 10
     return fit
 
 
+def _chunk(problem: LevelProblem, support: Histograms, fit: LevelFit, first: int, last: int) -> level_problem.Parents:
+    """The parents from ``first`` up to ``last``."""
+    starts = support.starts[first : last + 1]
+    held = slice(starts[0], starts[-1])
+    edges = slice(first, last + 1)
+    return level_problem.Parents(
+        starts, support.cells[held], support.counts[held], problem.first_child[edges], fit.starts[edges]
+    )
+
+
 def in_threads(work: Callable[[int, int], None], chunks: Iterable[tuple[int, int]]) -> None:
     """Do ``work(first, last)`` for each chunk, on several threads; compiled code runs without the interpreter lock."""
     listed = list(chunks)
@@ -204,23 +214,20 @@ def _fit_chunk(
     most_sweeps: int,
 ) -> None:
     """Fit the parents from ``first`` up to ``last``, writing into ``fit``."""
-    starts = support.starts[first : last + 1]
-    cells = support.cells[starts[0] : starts[-1]]
-    counts = support.counts[starts[0] : starts[-1]]
-    first_child = problem.first_child[first : last + 1]
-    x_starts = fit.starts[first : last + 1]
-
-    rows, row_starts, row_groups, offsets = _rows(starts, cells, objective.families, problem.cells, first_child)
+    parents = _chunk(problem, support, fit, first, last)
+    first_child = parents.first_child
+    rows, row_starts, row_groups, offsets = _rows(parents, objective.families, problem.cells)
     residuals = np.empty(int(offsets[-1]))
     for family, query in enumerate(problem.measured):
         level_problem.gather(query.values, family, row_starts, row_groups, first_child, offsets, -1.0, residuals)
     if fit.ridge:
         within = (row_starts[:, -2] - row_starts[:, 0]) * np.diff(first_child)
-        level_problem.spread(objective.shares, starts, counts, first_child, offsets[:-1] + within, residuals)
+        level_problem.spread(
+            objective.shares, parents.starts, parents.counts, first_child, offsets[:-1] + within, residuals
+        )
 
-    bound_rows, bound_row_starts, bound_groups, bound_offsets = _rows(
-        starts, cells, [bound.groups for bound in problem.bounds], problem.cells, first_child
-    )
+    families = [bound.groups for bound in problem.bounds]
+    bound_rows, bound_row_starts, bound_groups, bound_offsets = _rows(parents, families, problem.cells)
     lower, upper = np.empty(int(bound_offsets[-1])), np.empty(int(bound_offsets[-1]))
     for family, bound in enumerate(problem.bounds):
         place = (family, bound_row_starts, bound_groups, first_child)
@@ -231,10 +238,10 @@ def _fit_chunk(
         fit.gap[first:last], fit.violation[first:last], fit.sweeps[first:last], fit.converged[first:last]
     )
     fit_kernel.fit_parents(
-        level_problem.Parents(starts, cells, counts, first_child, x_starts),
+        parents,
         problem.parents is None,
         fit.values,
-        opened_entries(problem, starts, cells, first_child, x_starts),
+        opened_entries(problem, parents),
         fit_kernel.Queries(rows, row_starts, offsets, residuals, objective.weights, objective.separating),
         fit_kernel.Limits(bound_rows, bound_row_starts, bound_offsets, lower, upper, objective.bound_weights),
         fit_kernel.Stopping(gap, VIOLATION, most_sweeps),
@@ -258,38 +265,27 @@ def _bound_weight(bound: Bounds, problem: LevelProblem) -> float:
 
 
 def _rows(
-    starts: NDArray[np.int64],
-    cells: NDArray[np.int32],
-    families: list[NDArray[np.int32]],
-    all_cells: int,
-    first_child: NDArray[np.int64],
+    parents: level_problem.Parents, families: list[NDArray[np.int32]], all_cells: int
 ) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int32], NDArray[np.int64]]:
     """Rows of the families' groups in each parent of a chunk, and where the parent's block (row, child) begins."""
+    starts, cells = parents.starts, parents.cells
     groups = np.stack(families) if families else np.empty((0, all_cells), dtype=np.int32)
     rows = np.empty((len(cells), len(families)), dtype=np.int32)
     row_starts = np.zeros((len(starts) - 1, len(families) + 1), dtype=np.int64)
     row_groups = np.empty(len(cells) * len(families), dtype=np.int32)
     level_problem.lay_out(starts, cells, groups, rows, row_starts, row_groups)
-    sizes = (row_starts[:, -1] - row_starts[:, 0]) * np.diff(first_child)
+    sizes = (row_starts[:, -1] - row_starts[:, 0]) * np.diff(parents.first_child)
     return rows, row_starts, row_groups, np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
 
-def opened_entries(
-    problem: LevelProblem,
-    starts: NDArray[np.int64],
-    cells: NDArray[np.int32],
-    first_child: NDArray[np.int64],
-    x_starts: NDArray[np.int64],
-) -> NDArray[np.bool_]:
+def opened_entries(problem: LevelProblem, parents: level_problem.Parents) -> NDArray[np.bool_]:
     """Which entries (cell, child) of a chunk may be positive; empty where all may."""
-    capped = [bound for bound in problem.bounds if bool(np.any(bound.upper[first_child[0] : first_child[-1]] <= 0))]
-    if not problem.allowed and not capped:
-        return np.empty(0, dtype=np.bool_)
-    opened = np.ones(int(x_starts[-1] - x_starts[0]), dtype=np.bool_)
-    for mask in problem.allowed:
-        level_problem.close(mask.groups, mask.allowed, starts, cells, first_child, x_starts, opened)
-    for bound in capped:
-        level_problem.close_bounded(bound.groups, bound.upper, starts, cells, first_child, x_starts, opened)
+    units = slice(parents.first_child[0], parents.first_child[-1])
+    masks = [(mask.groups, mask.allowed[units]) for mask in problem.allowed]
+    masks += [(bound.groups, some) for bound in problem.bounds if not (some := bound.upper[units] > 0).all()]
+    opened = np.ones(int(parents.x_starts[-1] - parents.x_starts[0]) if masks else 0, dtype=np.bool_)
+    for groups, allowed in masks:
+        level_problem.close(groups, allowed, *parents, opened)
     return opened
 
 
@@ -402,14 +398,10 @@ def _round_chunk(
     stages: NDArray[np.int8],
 ) -> None:
     """Round the parents from ``first`` up to ``last``."""
-    starts = support.starts[first : last + 1]
-    cells = support.cells[starts[0] : starts[-1]]
-    counts = support.counts[starts[0] : starts[-1]]
-    first_child = problem.first_child[first : last + 1]
-    x_starts = fit.starts[first : last + 1]
-    units = slice(first_child[0], first_child[-1])
+    parents = _chunk(problem, support, fit, first, last)
+    units = slice(int(parents.first_child[0]), int(parents.first_child[-1]))
     bounded = int(nest.columns.max(initial=-1)) + 1
-    lower = np.zeros((int(first_child[-1] - first_child[0]), bounded), dtype=np.int64)
+    lower = np.zeros((units.stop - units.start, bounded), dtype=np.int64)
     upper = np.full_like(lower, UNBOUNDED)
     for bound, places in zip(problem.bounds, nest.places, strict=True):
         present = places >= 0
@@ -417,10 +409,10 @@ def _round_chunk(
         lower[:, at] = np.maximum(lower[:, at], bound.lower[units][:, present])
         upper[:, at] = np.minimum(upper[:, at], bound.upper[units][:, present])
     rounding_kernel.round_parents(
-        level_problem.Parents(starts, cells, counts, first_child, x_starts),
+        parents,
         problem.parents is None,
         fit.values,
-        opened_entries(problem, starts, cells, first_child, x_starts),
+        opened_entries(problem, parents),
         rounding_kernel.Nesting(nest.leaves, nest.above, nest.in_chain, nest.columns, lower, upper),
         rounded,
         stages[first:last],
@@ -429,12 +421,11 @@ def _round_chunk(
 
 def _children(problem: LevelProblem, support: Histograms, fit: LevelFit, rounded: NDArray[np.int64]) -> Histograms:
     """The children's positive cells, from entries by parent, cell and child."""
-    starts = np.zeros(int(problem.first_child[-1]) + 1, dtype=np.int64)
-    level_problem.count_positive(support.starts, problem.first_child, fit.starts, rounded, starts)
-    starts = np.cumsum(starts)
-    cells = np.empty(int(starts[-1]), dtype=np.int32)
-    counts = np.empty(int(starts[-1]), dtype=np.int64)
-    level_problem.fill_positive(
-        support.starts, support.cells, problem.first_child, fit.starts, rounded, starts[:-1].copy(), cells, counts
-    )
-    return Histograms(starts, cells, counts)
+    entries = np.flatnonzero(rounded)
+    parent = np.searchsorted(fit.starts, entries, side="right") - 1
+    row, column = np.divmod(entries - fit.starts[parent], np.diff(problem.first_child)[parent])
+    child = problem.first_child[parent] + column
+    order = np.argsort(child, kind="stable")  # the cells of each child are in their order already
+    starts = np.concatenate([[0], np.cumsum(np.bincount(child, minlength=int(problem.first_child[-1])))])
+    cells = support.cells[support.starts[parent] + row]
+    return Histograms(starts.astype(np.int64), cells[order], rounded[entries][order])

@@ -68,6 +68,7 @@ from stirred.topdown.data.constraints import (
     counted_by,
     leaves_outside,
     names_of,
+    refuse_leaves,
 )
 from stirred.topdown.data.counting import Counted
 from stirred.topdown.data.histograms import Counts, Histograms, marginal
@@ -142,10 +143,7 @@ def leaves_breaking_relation(counted: Counted, relation: RelationSection) -> Ind
 def require_related(counted: Counted) -> None:
     """Raise if the data contradict a relation of the plan; called before any noise is drawn."""
     for relation in counted.plan.relations:
-        if len(units := leaves_breaking_relation(counted, relation)):
-            leaf, spine = counted.plan.spine.levels[-1], counted.spine
-            named = names_of(spine, len(spine.levels) - 1, units)
-            raise errors.topdown_contradiction(relation_words(relation), "", leaf, len(units), named)
+        refuse_leaves(counted, relation_words(relation), leaves_breaking_relation(counted, relation))
 
 
 MOST = 1 << 38
@@ -220,30 +218,28 @@ class TableRules:
         edges = np.searchsorted(of_part[order], np.arange(int(groups.max()) + 2))
         return [order[start:end] for start, end in pairwise(edges)]
 
-    def part_of(self, related: Related, group: int) -> int:
-        """The part that a group of a relation is; raises if other rules divide it."""
-        parts = self._inside(related.groups)[group]
-        if len(parts) != 1:
+    def parts_of(self, related: Related) -> list[int]:
+        """The part that each group of a relation is; raises if other rules divide one."""
+        found = self._inside(related.groups)
+        if any(len(parts) != 1 for parts in found):
             raise errors.relation_unsure(
                 relation_words(related.relation),
                 f"other rules tell apart records of '{self.table.name}' that it counts together",
             )
-        return int(parts[0])
+        return [int(parts[0]) for parts in found]
 
     @cached_property
     def related_parts(self) -> frozenset[int]:
         """The parts that relations are about; raises if two are about the same."""
-        found: list[int] = []
-        for one in self.related:
-            found += [self.part_of(one, group) for group in range(int(one.groups.max()) + 1)]
+        found = [part for one in self.related for part in self.parts_of(one)]
         if len(set(found)) < len(found):
             self._refuse(f"two relations are about the same records of '{self.table.name}'")
         return frozenset(found)
 
     @cached_property
-    def _totals(self) -> tuple[list[Block], list[int | None]]:
-        """Blocks, and the block of each part. Totals are inserted larger ones first; what lies inside another is taken
-        from it."""
+    def blocks(self) -> list[Block]:
+        """Parts with totals that are kept exactly. Totals are inserted larger ones first; what lies inside another is
+        taken from it."""
         kept: dict[tuple[int, ...], Limit] = {}
         values: dict[tuple[int, ...], Counts] = {}
         for limit in self.limits:
@@ -261,24 +257,16 @@ class TableRules:
                 values[above] = values[above] - inside
             for part in key:
                 holder[part] = key
-        blocks: list[Block] = []
-        numbers = {}
+        found = []
         for key, limit in kept.items():
             left = tuple(part for part in key if holder[part] == key)
             if left:
-                numbers[key] = len(blocks)
-                blocks.append(Block(limit.words, left, limit.level, values[key]))
-        return blocks, [None if key is None else numbers[key] for key in holder]
+                found.append(Block(limit.words, left, limit.level, values[key]))
+        return found
 
-    @property
-    def blocks(self) -> list[Block]:
-        """Parts with totals that are kept exactly."""
-        return self._totals[0]
-
-    @property
-    def block_of(self) -> list[int | None]:
-        """The number of each part's block, None for parts outside of blocks."""
-        return self._totals[1]
+    def block_of(self, part: int) -> Block | None:
+        """The block of a part, None for parts outside of blocks."""
+        return next((block for block in self.blocks if part in block.parts), None)
 
     @cached_property
     def _possible(self) -> NDArray[np.bool_]:
@@ -358,12 +346,7 @@ class TableRules:
 
     def require_sure(self) -> None:
         """Raise unless every step has a solution, whatever is fitted above it and to the tables before."""
-        capped = {
-            self.part_of(one, group)
-            for one in self.related
-            if is_capped(one.relation)
-            for group in range(int(one.groups.max()) + 1)
-        }
+        capped = {part for one in self.related if is_capped(one.relation) for part in self.parts_of(one)}
         _ = self.related_parts
         binding = {at: found or frozenset() for at, _, found in self._upward({})}
         for block in self.blocks:
@@ -447,8 +430,8 @@ class RelatedSteps:
         for one in rules.related:
             _, theirs, number = relation_groups(plan, one.relation)
             lower, upper = allowed_by(one.relation, marginal(self.fitted[one.relation.counted], theirs, number))
-            for group in range(number):
-                known[rules.part_of(one, group)] = (lower[:, group], np.minimum(upper[:, group], MOST))
+            for group, part in enumerate(rules.parts_of(one)):
+                known[part] = (lower[:, group], np.minimum(upper[:, group], MOST))
         return known
 
     def kept(self, level: int) -> Kept:
@@ -513,34 +496,26 @@ class Derivation:
     @cached_property
     def parts(self) -> list[int]:
         """The part of ``table`` that each group of the relation is."""
-        me = next(one for one in self.rules.related if one.relation is self.relation)
-        return [self.rules.part_of(me, group) for group in range(int(me.groups.max()) + 1)]
+        return self.rules.parts_of(next(one for one in self.rules.related if one.relation is self.relation))
 
     def limits(self) -> list[Limit]:
         """Bounds of the groups of ``counted``, those that say anything."""
         found = []
-        together: dict[int, list[int]] = {}
         for group, part in enumerate(self.parts):
             for level, lower, upper in self.rules.said_of(part):
                 found.append(self._limit(level, [group], lower, upper))
-            at = self.rules.block_of[part]
-            if at is not None:
-                together.setdefault(at, []).append(group)
-        for number, groups in together.items():
-            block = self.rules.blocks[number]
+        held = [self.rules.block_of(part) for part in self.parts]
+        for block in dict.fromkeys(one for one in held if one is not None):
+            groups = [group for group, one in enumerate(held) if one is block]
             own = [self.parts[group] for group in groups]
             others = [part for part in block.parts if part not in own]
             if any(part in self.rules.related_parts for part in others):
                 self._refuse(f"another relation is about a part of the same total, {block.words}")
             least, most = self.rules.left_for(block, others)
             found.append(self._limit(block.level, groups, block.values - most, block.values - least))
-        for part in self.parts:
-            self._require_linear(part, len(together.get(self._block(part), [])))
+        for part, about in zip(self.parts, held, strict=True):
+            self._require_linear(part, about, 0 if about is None else held.count(about))
         return [one for one in found if bool((one.lower > 0).any() or (one.upper < MOST).any())]
-
-    def _block(self, part: int) -> int:
-        number = self.rules.block_of[part]
-        return -1 if number is None else number
 
     def _limit(self, level: int, groups: list[int], lower: Counts, upper: Counts) -> Limit:
         """Bounds of counted groups together, where the related groups of ``table`` must be able to have at least
@@ -558,13 +533,12 @@ class Derivation:
         words = f"what follows for '{relation.counted}' from {relation_words(relation)}"
         return Limit(words, level, about, least[:, None], most[:, None], exact=False)
 
-    def _require_linear(self, part: int, shared: int) -> None:
+    def _require_linear(self, part: int, block: Block | None, shared: int) -> None:
         """Raise where two levels bound a related part, so that what ``counted`` may have is no longer one bound.
 
         The least that ``table`` can have in unit v is the sum over its units u of max(at_least * a(u), L(u)), which is
         at_least * a(v) only if no L(u) at a finer level is above 0; likewise for the most."""
-        relation, number = self.relation, self.rules.block_of[part]
-        block = None if number is None else self.rules.blocks[number]
+        relation = self.relation
         own = self.rules.said_of(part)
         if block is not None and len(block.parts) == 1:
             own = [one for one in own if one[0] > block.level]

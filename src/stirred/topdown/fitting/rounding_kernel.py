@@ -39,7 +39,8 @@ ARTIFICIAL_CAPACITY = 1 << 60
 
 
 class Network(NamedTuple):
-    """Arcs with their flows: the real ones, then an artificial one for each node. ``state`` is of the real ones."""
+    """Arcs with their flows: the real ones, then room for an artificial one for each node. ``state`` is of the real
+    ones."""
 
     source: NDArray[np.int64]
     target: NDArray[np.int64]
@@ -121,15 +122,6 @@ def _settle(top, change, tree):  # type: ignore[no-untyped-def]
         node = _next_below(node, top, tree)
         if node == top:
             return
-
-
-@helper
-def _longer(array, count):  # type: ignore[no-untyped-def]
-    """A copy with room for ``count`` more entries, now 0."""
-    longer = integers(1, len(array) + count)[0]
-    for i in range(len(array)):
-        longer[i] = array[i]
-    return longer
 
 
 @helper
@@ -284,22 +276,14 @@ def _pivot(entering, network, tree):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def cheapest_flow(arc_source, arc_target, arc_capacity, arc_cost, arc_flow, excess, start_potential):  # type: ignore[no-untyped-def]
+def cheapest_flow(network, excess, start_potential):  # type: ignore[no-untyped-def]
     """Send what nodes have in excess to where it lacks, at the least cost in all; returns whether there is a way.
 
     The flow must be the cheapest with its excesses, and the potentials say so: reduced costs are at least 0 for arcs
     that could carry more and at most 0 for arcs that carry anything. Arcs that do not start from the ground form no
     cycle. An artificial arc to or from the ground, at a forbidding cost, takes up each excess to start with.
     """
-    nodes, arcs = len(excess), len(arc_cost)
-    network = Network(
-        _longer(arc_source, nodes),
-        _longer(arc_target, nodes),
-        _longer(arc_capacity, nodes),
-        _longer(arc_cost, nodes),
-        _longer(arc_flow, nodes),
-        indices(arcs),
-    )
+    nodes, arcs = len(excess), len(network.state)
     room = integers(8, nodes)
     tree = Tree(room[0], room[1], room[2], room[3], room[4], room[5], room[6], room[7])
     _plant(network, tree, excess, start_potential)
@@ -314,8 +298,6 @@ def cheapest_flow(arc_source, arc_target, arc_capacity, arc_cost, arc_flow, exce
     unsent = np.int64(0)
     for node in range(1, nodes):
         unsent += network.flow[arcs + node]
-    for arc in range(arcs):
-        arc_flow[arc] = network.flow[arc]
     return unsent == 0
 
 
@@ -392,16 +374,6 @@ class Sums(NamedTuple):
     low: NDArray[np.int64]
     high: NDArray[np.int64]
     anchors: NDArray[np.int64]
-
-
-class Arcs(NamedTuple):
-    """The arcs of entries, cell after cell, and then those of groups."""
-
-    source: NDArray[np.int64]
-    target: NDArray[np.int64]
-    capacity: NDArray[np.int64]
-    cost: NDArray[np.int64]
-    flow: NDArray[np.int64]
 
 
 @helper
@@ -649,8 +621,9 @@ def _try(stage, entries, groups, out):  # type: ignore[no-untyped-def]
     count = _anchor(stage, groups, sums, fixed_nodes)
     if count < 0:
         return False
-    size = steps + count - fixed_nodes
-    arcs = Arcs(indices(size), indices(size), indices(size), indices(size), indices(size))
+    size = steps + count - fixed_nodes  # arcs of entries, cell after cell, and then those of groups
+    most = size + count
+    arcs = Network(indices(most), indices(most), indices(most), indices(most), indices(most), indices(size))
     entry, firsts = indices(steps), indices(n + 1)
     _lay_arcs(stage, entries, anchors, arcs, entry, firsts)
     nodes = integers(2, count)
@@ -661,7 +634,7 @@ def _try(stage, entries, groups, out):  # type: ignore[no-untyped-def]
         excess[0] = 0
         for node in range(1, count):
             excess[0] -= excess[node]
-        if not cheapest_flow(arcs.source, arcs.target, arcs.capacity, arcs.cost, arcs.flow, excess, potential):
+        if not cheapest_flow(arcs, excess, potential):
             return False
     for arc in range(steps):
         out[entry[arc] // width, entry[arc] % width] += arcs.flow[arc]

@@ -51,8 +51,8 @@ from stirred.topdown.plan.fields import TopDownPlan
 from stirred.topdown.plan.sections import TOTAL, TableSection
 
 FORM = 1
-_MOST_HEADER = 1 << 28
-"""Bytes of the first line; one with a fallback for every parent of a nation has less."""
+_ARRAYS = (("starts", "<i8"), ("cells", "<i4"), ("counts", "<i8"))
+"""The arrays of histograms, as they are stored."""
 
 Reports = Sequence[Mapping[str, Any]]
 
@@ -68,7 +68,7 @@ class FinishedLevels:
     def keep(self, table: str, histograms: Histograms, reports: Reports) -> None:
         """Replace the kept level of a table by the one below, whose units have these histograms; ``reports`` says how
         each level so far went."""
-        arrays = [histograms.starts.astype("<i8"), histograms.cells.astype("<i4"), histograms.counts.astype("<i8")]
+        arrays = [getattr(histograms, name).astype(kind) for name, kind in _ARRAYS]
         header = {
             "stirred_finished_level": FORM,
             "belongs_to": self.belongs_to,
@@ -76,10 +76,7 @@ class FinishedLevels:
             "lengths": [len(array) for array in arrays],
             "reports": list(reports),
         }
-        parts: list[bytes | memoryview] = [
-            json.dumps(header).encode() + b"\n",
-            *(array.view(np.uint8).data for array in arrays),
-        ]
+        parts = [json.dumps(header).encode() + b"\n", *(array.view(np.uint8).data for array in arrays)]
         digest = hashlib.sha256()
         new = self.folder / f".{self._name(table)}-{os.urandom(8).hex()}"
         with contextlib.suppress(OSError):
@@ -96,24 +93,21 @@ class FinishedLevels:
 
     def last(self, table: str) -> tuple[Histograms, list[dict[str, Any]]] | None:
         """The kept level of a table and the reports of all levels so far; None if there is none that can be used."""
-        path = self.folder / self._name(table)
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            with path.open("rb") as file:
-                line = file.readline(_MOST_HEADER)
-                header = json.loads(line)
-                known = (header["stirred_finished_level"], header["belongs_to"], header["table"])
-                sizes = [8 * header["lengths"][0], 4 * header["lengths"][1], 8 * header["lengths"][2]]
-                length = len(line) + sum(sizes) + hashlib.sha256().digest_size
-                if known != (FORM, self.belongs_to, table) or path.stat().st_size != length:
-                    return None
-                parts = [bytearray(size) for size in sizes]
-                digest = hashlib.sha256(line)
-                for part in parts:
-                    file.readinto(part)
-                    digest.update(part)
-                if file.read() != digest.digest():
-                    return None
-            starts, cells, counts = (np.frombuffer(*one) for one in zip(parts, ("<i8", "<i4", "<i8"), strict=True))
+            content = (self.folder / self._name(table)).read_bytes()
+            end = len(content) - hashlib.sha256().digest_size
+            if hashlib.sha256(memoryview(content)[:end]).digest() != content[end:]:
+                return None
+            at = content.index(b"\n") + 1
+            header = json.loads(content[:at])
+            known = (header["stirred_finished_level"], header["belongs_to"], header["table"])
+            if known != (FORM, self.belongs_to, table):
+                return None
+            arrays = []
+            for (_, kind), length in zip(_ARRAYS, header["lengths"], strict=True):
+                arrays.append(np.frombuffer(content, kind, length, at))
+                at += arrays[-1].nbytes
+            starts, cells, counts = arrays
             found = Histograms(starts.astype(np.int64), cells.astype(np.int32), counts.astype(np.int64))
             return found, list(header["reports"])
         return None
@@ -125,7 +119,6 @@ class FinishedLevels:
 
 LEAST_SQUARES, BY_LEVEL = "least squares first", "level by level"
 TOO_WIDE = "level by level, since an attribute, or recodes together, have too many values for least squares"
-WAYS = (LEAST_SQUARES, BY_LEVEL, TOO_WIDE)
 """How a table can be fitted: to the best unbiased values of each subtree, or to each level's own measurements."""
 _AGAIN = "no table keeps the totals of the first pass; fitted in one pass"
 FALLBACKS = frozenset({_AGAIN, *REASONS.values(), *(f"totals: {words}" for words in REASONS.values())})
@@ -144,7 +137,7 @@ class LevelReport:
     worst_gap: float
     kappa: float
     way: str
-    """One of :data:`WAYS`."""
+    """:data:`LEAST_SQUARES`, :data:`BY_LEVEL` or :data:`TOO_WIDE`."""
     fallbacks: tuple[tuple[str, str], ...]
     """Parents that were not done in the usual way, by name, and why."""
 
@@ -189,7 +182,7 @@ def fit_table(
             fitted, detail = step.fit(above, first, last, values)
             pieces.append(fitted)
             details.append(detail)
-        parents = _joined(pieces)
+        parents = Histograms.joined(pieces)
         reports.append(step.report(details))
         if finished is not None:
             finished.keep(table.name, parents, [asdict(report) for report in reports])
@@ -209,7 +202,7 @@ def _gone_on(finished: FinishedLevels | None, table: str) -> tuple[Histograms | 
 
 
 def way_of_fit(plan: TopDownPlan, spine: Spine, table: TableSection) -> str:
-    """How a table will be fitted: one of :data:`WAYS`."""
+    """How a table will be fitted: :data:`LEAST_SQUARES`, :data:`BY_LEVEL` or :data:`TOO_WIDE`."""
     return _designed(plan, spine, table)[1]
 
 
@@ -429,23 +422,10 @@ def children_of(
     here: Kept,
     above: Histograms | None,
     values: list[Counts],
-    way: str,
 ) -> Histograms:
     """Fit all units of the last level of a spine to their measured values, given the tables above them, or None if
     there are none; for forecasts of what a fit does."""
     level = len(spine.levels) - 1
-    step = _Step(plan, spine, table, level, entries, here, None, way)
+    step = _Step(plan, spine, table, level, entries, here, None, BY_LEVEL)
     last = spine.units(max(0, level - 1))
     return step.fit(above, 0, last, values)[0]
-
-
-def _joined(pieces: list[Histograms]) -> Histograms:
-    if len(pieces) == 1:
-        return pieces[0]
-    shifts = np.cumsum([0, *(int(piece.starts[-1]) for piece in pieces)])
-    starts = [piece.starts[:-1] + shift for piece, shift in zip(pieces, shifts[:-1], strict=True)]
-    return Histograms(
-        np.concatenate([*starts, shifts[-1:]]).astype(np.int64),
-        np.concatenate([piece.cells for piece in pieces]),
-        np.concatenate([piece.counts for piece in pieces]),
-    )

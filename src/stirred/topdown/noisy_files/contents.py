@@ -89,7 +89,7 @@ class FileRows:
 
 def read_rows(path: Path, product: Product) -> FileRows:
     """Read what the rows of a file of measurements are about, and hold it against the description."""
-    codes, unit, names, name_of, shapes, variance, single = _about(path, product, len(product.attributes))
+    codes, unit, names, name_of, shapes, variance, single = _about(path, product)
     known = [product.by(name) for name in names]
     for name, by in zip(names, known, strict=True):
         if by is None:
@@ -149,7 +149,7 @@ def read_exact(path: Path, wanted: dict[str, int]) -> dict[str, tuple[pa.Array, 
     with _damage_told(path), pq.ParquetFile(path) as file:
         _require_columns(path, file.schema_arrow, (GEOCODE, QUERY, VALUE))
         for batch in file.iter_batches(batch_size=_ROWS, columns=[GEOCODE, QUERY, VALUE]):
-            codes, names, column = (_plain_text(batch[GEOCODE]), _plain_text(batch[QUERY]), batch[VALUE])
+            codes, names, column = batch[GEOCODE].cast(pa.string()), batch[QUERY].cast(pa.string()), batch[VALUE]
             for name, length in wanted.items():
                 mask = pc.fill_null(pc.equal(names, name), False)
                 if pc.any(mask).as_py():
@@ -164,8 +164,9 @@ def read_exact(path: Path, wanted: dict[str, int]) -> dict[str, tuple[pa.Array, 
 # -- helpers -------------------------------------------------------------------------------------------------
 
 
-def _about(path: Path, product: Product, dimensions: int) -> tuple[Any, ...]:
+def _about(path: Path, product: Product) -> tuple[Any, ...]:
     """The columns of a file but its values, as small numbers."""
+    dimensions = len(product.attributes)
     geounits, queries, shapes, variances = [], [], [], []
     with _damage_told(path), pq.ParquetFile(path) as file:
         schema = file.schema_arrow
@@ -175,8 +176,8 @@ def _about(path: Path, product: Product, dimensions: int) -> tuple[Any, ...]:
             for name in (GEOCODE, QUERY, SHAPE, VARIANCE):
                 if batch[name].null_count:
                     raise errors.noisy_column(path, name, "has rows without a value", "one in every row")
-            geounits.append(pc.dictionary_encode(_plain_text(batch[GEOCODE])))
-            queries.append(pc.dictionary_encode(_plain_text(batch[QUERY])))
+            geounits.append(pc.dictionary_encode(batch[GEOCODE].cast(pa.string())))
+            queries.append(pc.dictionary_encode(batch[QUERY].cast(pa.string())))
             lengths = pc.list_value_length(batch[SHAPE]).to_numpy()
             if (lengths != dimensions).any():
                 listed = " x ".join(name for name, _ in product.attributes)
@@ -232,10 +233,6 @@ _TYPES = {
     VALUE: ("a list of whole numbers: the noisy counts", _is_integers),
     VARIANCE: ("a number: the parameter of the query's discrete Gaussian noise", _is_number),
 }
-
-
-def _plain_text(column: pa.Array) -> pa.Array:
-    return column.cast(pa.string())
 
 
 def _matrix(path: Path, name: str, column: pa.Array, cells: int) -> NDArray[np.integer]:

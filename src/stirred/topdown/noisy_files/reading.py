@@ -474,7 +474,7 @@ def adopt(measurements: str | Path, folder: Path, *, progress: Progress | None =
     (folder / MEASUREMENTS).mkdir()
     with _Scattered(folder / _SCATTERED, opened.measurements, progress) as scattered:
         progress.stage("writing measurements in the order of the geography")
-        write_again(scattered, folder / MEASUREMENTS, plan, spine)
+        write_again(opened.measurements.entries, scattered.values, folder / MEASUREMENTS, plan, spine)
     write_geography(folder / MEASUREMENTS / GEOGRAPHY_FILE, plan, spine)
     write_invariants(folder / INVARIANTS, plan, spine, exact)
     made_from = {"files_sha256": _identity(Path(measurements), options)}
@@ -521,17 +521,17 @@ class _Scattered:
     """Values in the order of the geography, in files of plain numbers that go away with it."""
 
     def __init__(self, folder: Path, files: NoisyFiles, progress: Progress) -> None:
-        self.folder, self.entries = folder, files.entries
-        self._files, self._progress = files, progress
+        self.folder, self._files, self._progress = folder, files, progress
         self._arrays: dict[Entry, NDArray[np.int32]] = {}
 
     def __enter__(self) -> _Scattered:
         self.folder.mkdir()
-        every, done = sum(one.units * one.cells for one in self.entries), 0
-        for number, entry in enumerate(self.entries):
+        entries = self._files.entries
+        every, done = sum(one.units * one.cells for one in entries), 0
+        for number, entry in enumerate(entries):
             shape = entry.units, entry.cells
             self._arrays[entry] = np.memmap(self.folder / f"{number}", dtype=np.int32, mode="w+", shape=shape)
-        for entry, units, values in self._files.batches(self.entries):
+        for entry, units, values in self._files.batches(entries):
             self._put(entry, units, values)
             done += values.size
             self._progress.stage(f"reading {entry.table} at level '{entry.level}'", min(1.0, done / every))

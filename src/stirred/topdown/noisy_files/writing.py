@@ -113,10 +113,10 @@ def _codes(spine: Spine, release: str | Path) -> dict[str, pa.Array]:
     for at, level in enumerate(spine.levels):
         first = spine.first_leaf(at)[:-1]
         parents = spine.parents(at) if at else np.zeros(spine.units(at), dtype=np.int64)
-        own = _own(level, [blocks[leaf] for leaf in first], parents)
         if level == NATION:
-            found[level], above = pa.array(["1"]), [""]
+            found[level] = pa.array(["1"])
             continue
+        own = _own(level, [blocks[leaf] for leaf in first], parents)
         above = [above[parent] + code for parent, code in zip(parents.tolist(), own, strict=True)]
         if len(set(above)) < len(above):
             raise errors.not_exportable(release, f"two units of level '{level}' would have the same code")
@@ -126,8 +126,6 @@ def _codes(spine: Spine, release: str | Path) -> dict[str, pa.Array]:
 
 def _own(level: str, blocks: Sequence[str], parents: Index) -> list[str]:
     """What each unit of a level adds to the code of its parent, from the code of its first block."""
-    if level == NATION:
-        return [""] * len(blocks)
     if level == "state":
         return [f"0{block[:2]}" for block in blocks]
     if level == "county":
@@ -243,9 +241,9 @@ class _Writer:
         whole = by == tuple(name for name, _ in self.product.attributes)
         said = {self.product.schema.base(name): "detailed" if whole else name for name in by}
         said = dict(axes) if axes is not None else said
-        columns: list[pa.Array] = [self.codes[level][units], _repeated(query, number)]
-        columns += [] if sign is None else [_repeated(sign, number)]
-        columns += [_repeated(said.get(name, "*"), number) for name, _ in self.product.attributes]
+        columns: list[pa.Array] = [self.codes[level][units], pa.repeat(query, number)]
+        columns += [] if sign is None else [pa.repeat(sign, number)]
+        columns += [pa.repeat(said.get(name, "*"), number) for name, _ in self.product.attributes]
         shape = self.product.shape(by) if axes is None else (1,) * len(self.product.attributes)
         columns.append(_lists(np.tile(np.array(shape, dtype=np.int32), (number, 1))))
         columns += [_lists(small), pa.array(np.full(number, variance))]
@@ -303,10 +301,6 @@ class _Writer:
 def _ranges(units: slice, cells: int) -> Iterator[slice]:
     for part in parts(units.stop - units.start, cells):
         yield slice(units.start + part.start, units.start + part.stop)
-
-
-def _repeated(text: str, number: int) -> pa.Array:
-    return pa.repeat(pa.scalar(text), number)
 
 
 def _lists(values: NDArray[np.int32]) -> pa.Array:

@@ -69,6 +69,22 @@ _WORSE = 1.005
 
 
 @dataclass(frozen=True, eq=False)
+class _Question:
+    """What is asked of a plan, on its geography."""
+
+    plan: TopDownPlan
+    spine: Spine
+    shapes: Shapes
+    limits: tuple[GuaranteeTarget, ...]
+    """Targets for the guarantee."""
+    most: Fraction | None
+    """The greatest rho that they allow; None where there are none."""
+    given: Budget
+    goal: Goal
+    least: Fraction | None
+
+
+@dataclass(frozen=True, eq=False)
 class _Divided:
     """The shares that were found for one table, as fractions."""
 
@@ -110,21 +126,21 @@ def calibrate(
     asked = [one for one in targets if isinstance(one, ErrorTarget)]
     if given is None:  # then every target must be kept, whatever its weight
         goal, asked = "worst", [replace(one, weight=Fraction(1)) for one in asked]
-    limits = [one for one in targets if not isinstance(one, ErrorTarget)]
+    limits = tuple(one for one in targets if not isinstance(one, ErrorTarget))
     progress.stage("reading the geography")
     geography = data.get(GEOGRAPHY) if isinstance(data, Mapping) else data
     spine = read_spine(plan, geography)
-    shapes = Shapes.of(spine)
     most = greatest_budget(lambda budget: _guarantee_at(plan, budget), limits) if limits else None
+    question = _Question(plan, spine, Shapes.of(spine), limits, most, given, goal, floor)
     divided: list[_Divided] = []
     for number, table in enumerate(plan.released):
         mine = tuple(one for one in asked if _table_of(plan, one) is table)
         if mine:
             progress.stage(f"dividing the budget of {table.name}", number / len(plan.released))
-            divided.append(_divide(plan, spine, shapes, table, mine, goal, floor))
-    found = _enough(plan, spine, shapes, divided, given, goal) if divided else _scaled(plan, most, given)
+            divided.append(_divide(question, table, mine))
+    found = _enough(question, divided) if divided else _scaled(question)
     progress.stage("looking at the new plan")
-    return _calibration(plan, found, spine, shapes, divided, limits, most, given)
+    return _calibration(question, found, divided)
 
 
 # -- reading what is asked ---------------------------------------------------------------------------------------
@@ -152,9 +168,10 @@ def _table_of(plan: TopDownPlan, target: ErrorTarget) -> TableSection:
         if target.table not in [table.name for table in released]:
             raise errors.unknown_choice("table", target.table, [table.name for table in released])
         released = (plan.table(target.table),)
-    fitting = [table for table in released if _has(table, target.by)]
+    once = len(set(target.by)) == len(target.by)
+    fitting = [table for table in released if once and set(target.by) <= set(table.schema_of.names)]
     if not fitting:
-        names = [name for table in released for name in _names(table)]
+        names = [name for table in released for name in table.schema_of.names]
         unknown = next((name for name in target.by if name not in names), target.by[0])
         raise errors.unknown_choice("attribute or recode", unknown, names)
     if not target.by:  # a total fits every table: the first is meant, as everywhere
@@ -164,29 +181,13 @@ def _table_of(plan: TopDownPlan, target: ErrorTarget) -> TableSection:
     return fitting[0]
 
 
-def _has(table: TableSection, by: Sequence[str]) -> bool:
-    names = _names(table)
-    return all(name in names for name in by) and len(set(by)) == len(by)
-
-
-def _names(table: TableSection) -> list[str]:
-    return [*(one.name for one in table.attributes), *(one.name for one in table.recodes)]
-
-
 # -- shares ------------------------------------------------------------------------------------------------------
 
 
-def _divide(
-    plan: TopDownPlan,
-    spine: Spine,
-    shapes: Shapes,
-    table: TableSection,
-    targets: tuple[ErrorTarget, ...],
-    goal: Goal,
-    floor: Fraction | None,
-) -> _Divided:
+def _divide(question: _Question, table: TableSection, targets: tuple[ErrorTarget, ...]) -> _Divided:
+    plan, spine, goal = question.plan, question.spine, question.goal
     measured = [(level, query) for level in spine.levels for query in table.queries if table.rho_of(level, query)]
-    least = float(KEPT / len(measured) if floor is None else floor)
+    least = float(KEPT / len(measured) if question.least is None else question.least)
     if len(measured) * least >= 1:
         raise errors.calibration_option(
             "--least",
@@ -206,7 +207,7 @@ def _divide(
             for one in plan.invariants
             if one.table == table.name
         ]
-        tree = TreePrecision.of(table.name, spine, candidates, places, fixed, shapes)
+        tree = TreePrecision.of(table.name, spine, candidates, places, fixed, question.shapes)
         for one, open_ in zip(some, tree.undetermined, strict=True):
             if open_:
                 raise errors.target_not_measured(one.text, table.name)
@@ -246,15 +247,9 @@ def _written(problem: TreeShares, best: BestShares, keys: Sequence[tuple[str, st
     return found, float(problem.quotients(as_numbers).max())
 
 
-def _enough(
-    plan: TopDownPlan,
-    spine: Spine,
-    shapes: Shapes,
-    divided: Sequence[_Divided],
-    given: Budget,
-    goal: Goal,
-) -> TopDownPlan:
+def _enough(question: _Question, divided: Sequence[_Divided]) -> TopDownPlan:
     """The plan with these shares, and with the given budget or the smallest that keeps the targets."""
+    plan, given = question.plan, question.given
     if given is None:
         found = plan
         for one in divided:
@@ -264,8 +259,7 @@ def _enough(
             for _ in range(20):
                 found = _with_shares(found, one.table, one.shares, rounded_up(spent / _present_part(plan, one.table)))
                 if all(
-                    _reached_error(found, spine, shapes, target) <= float(target.standard_error)
-                    for target in one.targets
+                    _reached_error(question, found, target) <= float(target.standard_error) for target in one.targets
                 ):
                     break
                 spent *= Fraction(10001, 10000)
@@ -277,7 +271,7 @@ def _enough(
         raise errors.calibration_option(
             "--rho", f"must be above {written(kept)}, which the tables without a target have: {written(total)} is not"
         )
-    weights = [one.best.value if goal == "worst" else math.sqrt(one.best.value) for one in divided]
+    weights = [one.best.value if question.goal == "worst" else math.sqrt(one.best.value) for one in divided]
     parts = [Fraction(1)] if len(divided) == 1 else _proportions(weights)
     found = plan
     for one, part in zip(divided, parts, strict=True):
@@ -291,12 +285,13 @@ def _proportions(weights: Sequence[float]) -> tuple[Fraction, ...]:
     return as_parts(positive / positive.sum(), 10_000)
 
 
-def _scaled(plan: TopDownPlan, most: Fraction | None, given: Budget) -> TopDownPlan:
+def _scaled(question: _Question) -> TopDownPlan:
     """The plan with another rho and the same shares."""
-    if given is not None:
+    if question.given is not None:
         raise errors.calibration_option("--rho", "divides a budget among queries, so it needs a target for an error")
-    assert most is not None
-    factor = most / plan.rho
+    assert question.most is not None
+    plan = question.plan
+    factor = question.most / plan.rho
     fields = plan.model_dump(mode="json", exclude_defaults=True)
     for table, section in zip(plan.tables, fields["tables"], strict=True):
         if table.rho is not None:
@@ -343,8 +338,9 @@ def _guarantee_at(plan: TopDownPlan, budget: Fraction) -> Specification:
     return replace(stated, budget=replace(stated.budget, value=budget), findings=())
 
 
-def _reached_error(plan: TopDownPlan, spine: Spine, shapes: Shapes, target: ErrorTarget) -> float:
+def _reached_error(question: _Question, plan: TopDownPlan, target: ErrorTarget) -> float:
     """The standard error that a plan has where a target looks, from the design itself."""
+    spine, shapes = question.spine, question.shapes
     table = _table_of(plan, target)
     design = Design.of(plan, spine, table.name, target.by, shapes=shapes)
     level = spine.levels.index(str(target.level))
@@ -379,16 +375,8 @@ _MOST_ROWS = 12
 """Rows of other errors that the text has."""
 
 
-def _calibration(
-    plan: TopDownPlan,
-    found: TopDownPlan,
-    spine: Spine,
-    shapes: Shapes,
-    divided: Sequence[_Divided],
-    limits: Sequence[GuaranteeTarget],
-    most: Fraction | None,
-    given: Budget,
-) -> Calibration:
+def _calibration(question: _Question, found: TopDownPlan, divided: Sequence[_Divided]) -> Calibration:
+    plan, spine, limits, most, given = question.plan, question.spine, question.limits, question.most, question.given
     changed = [one.table.name for one in divided if one.needed or given is not None]
     if given is None and divided and most is not None and found.rho > most:
         texts = errors.listed([one.text for one in limits])
@@ -401,12 +389,12 @@ def _calibration(
     for one in divided:
         spent = float(found.spent_on(found.table(one.table.name)))
         for target, portion, saved in zip(one.targets, one.best.portions, one.saved, strict=True):
-            reached = _reached_error(found, spine, shapes, target)
+            reached = _reached_error(question, found, target)
             answers.append(
                 TargetAnswer(
                     target.text,
                     reached <= float(target.standard_error),
-                    _reached_error(plan, spine, shapes, target),
+                    _reached_error(question, plan, target),
                     reached,
                     float(target.standard_error),
                     {"costs rho": float(portion) * spent, "saved without it": saved * spent},
@@ -453,7 +441,7 @@ def _calibration(
         fields["greatest_rho"] = str(most)
     return Calibration(
         plan.mechanism,
-        (*_answer(plan, found, divided, limits, most, given, all(one.met for one in answers)), *worse(every)),
+        (*_answer(question, found, divided, all(one.met for one in answers)), *worse(every)),
         tuple(answers),
         (*changes, *moved[:_MOST_ROWS]),
         _paste(found, changed if divided else [one.name for one in found.released], bool(divided)),
@@ -469,15 +457,8 @@ def _worsened(change: BeforeAfter) -> float:
     return change.after / change.before
 
 
-def _answer(
-    plan: TopDownPlan,
-    found: TopDownPlan,
-    divided: Sequence[_Divided],
-    limits: Sequence[GuaranteeTarget],
-    most: Fraction | None,
-    given: Budget,
-    met: bool,
-) -> list[str]:
+def _answer(question: _Question, found: TopDownPlan, divided: Sequence[_Divided], met: bool) -> list[str]:
+    plan, limits, most = question.plan, question.limits, question.most
     if not divided:
         assert most is not None
         lines = [
@@ -495,7 +476,7 @@ def _answer(
     needed = sum(one.needed for one in divided)
     if all(one.best.value == 0 for one in divided):
         return ["Every target is about counts that are published exactly: it needs no budget, and nothing is changed."]
-    if given is None:
+    if question.given is None:
         lines = [
             f"All targets are kept with rho of {_shown(found.rho)}; the plan has {_shown(plan.rho)}.",
             f"For these targets {_short(needed)} is spent, and no shares can do with less than {_short(bound)}.",
@@ -533,10 +514,7 @@ def _table_fields(plan: TopDownPlan, found: TopDownPlan, one: _Divided) -> dict[
         "no_shares_need_less_than": one.best.bound,
         "level_shares": {level: str(share) for level, share in table.level_shares.items()},
         "queries": [
-            {
-                "query": query.name,
-                "shares": {level: str(query.share(level)) for level in plan.levels if query.share(level)},
-            }
+            {"query": query.name, "shares": {lv: str(query.share(lv)) for lv in plan.levels if query.share(lv)}}
             for query in table.queries
         ],
     }

@@ -219,16 +219,15 @@ def _read_file(path: Path, form: Form, places: _Places, domains: Domains, count:
 
 
 def _question(file: _File) -> list[str]:
-    out = f"# Left out, since they look like ids, names or coordinates: {', '.join(file.left_out)}."
-    return [*([out] if file.left_out else []), *_question_of_count(file)]
-
-
-def _question_of_count(file: _File) -> list[str]:
+    lines = []
+    if file.left_out:
+        lines.append(f"# Left out, since they look like ids, names or coordinates: {', '.join(file.left_out)}.")
     if not file.asked:
-        return []
+        return lines
     if not (file.count or "").startswith(OPEN):
-        return [f"# Left out, since they look like numbers and not like categories: {', '.join(file.asked)}."]
+        return [*lines, f"# Left out, since they look like numbers and not like categories: {', '.join(file.asked)}."]
     return [
+        *lines,
         f"# To be answered: is {errors.listed(file.asked, 'or')} the number of records that a row stands for?",
         f"# If so, write count = {_text(file.asked[0])} below. If each row is one record, remove the line with count.",
         "# Until then this is no plan, and check says so.",

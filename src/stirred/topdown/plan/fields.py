@@ -8,7 +8,7 @@ level's share among the table's queries.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -26,7 +26,6 @@ from stirred.topdown.plan.sections import (
     InvariantSection,
     PlacesInput,
     PublishSection,
-    QuerySection,
     RelationSection,
     SpineSection,
     TableSection,
@@ -101,12 +100,9 @@ class TopDownPlan(Plan):
             _check_shares(self, table)
         for invariant in self.invariants:
             table = self.table(invariant.table)
-            if invariant.level not in self.spine.all_levels:
-                raise errors.unknown_choice("level", invariant.level, self.spine.all_levels)
+            _require_levels([invariant.level], self.spine.all_levels)
             _require_plain(table, invariant.by, "An invariant")
-        for level in self.spine.labels:
-            if level not in self.spine.all_levels:
-                raise errors.unknown_choice("level", level, self.spine.all_levels)
+        _require_levels(self.spine.labels, self.spine.all_levels)
         for constraint in self.constraints:
             _check_constraint(self, constraint)
         for relation in self.relations:
@@ -182,7 +178,11 @@ class TopDownPlan(Plan):
                     query.name if len(self.released) == 1 else f"{query.name} of {table.name}",
                     tuple(dict.fromkeys(base for name in query.by for base in table.schema_of.bases(name))),
                     table.schema_of.number_of_groups(query.by),
-                    tuple(table.rho_of(lv, query) / spent[lv] if spent[lv] else _first(query, table) for lv in levels),
+                    # Where nothing is spent any division does: everything to the first query.
+                    tuple(
+                        table.rho_of(lv, query) / spent[lv] if spent[lv] else Fraction(query is table.queries[0])
+                        for lv in levels
+                    ),
                     tuple(query.by),
                     tuple(table.moved(query, self.one_place(level)) for level in levels)
                     if table.schema_of.overlapping(query.by)
@@ -192,18 +192,9 @@ class TopDownPlan(Plan):
             )
             shares = tuple(spent[level] / rho for level in levels)
             parts.append(AllocationPart(table.name, table.unit, None, rho, shares, queries))
-        recodes = tuple(
-            (one.name, table.schema_of.base(one.name))
-            for table in self.released
-            for one in table.recodes
-            if not table.schema_of.joint(one.name)
-        )
-        joint = tuple(
-            (one.name, table.schema_of.bases(one.name))
-            for table in self.released
-            for one in table.recodes
-            if table.schema_of.joint(one.name)
-        )
+        named = [(table.schema_of, one.name) for table in self.released for one in table.recodes]
+        recodes = tuple((name, schema.base(name)) for schema, name in named if not schema.joint(name))
+        joint = tuple((name, schema.bases(name)) for schema, name in named if schema.joint(name))
         name, title = self.dataset or "plan", self.dataset or "the plan"
         one, labels = self.spine.root is not None, tuple(self._labels().items())
         return Allocation(
@@ -307,9 +298,7 @@ def _check_names(plan: TopDownPlan) -> None:
 
 def _check_shares(plan: TopDownPlan, table: TableSection) -> None:
     """Raises unless shares add up to exactly one, over the levels and over the queries of each level with a share."""
-    strange = [level for level in table.level_shares if level not in plan.levels]
-    if strange:
-        raise errors.unknown_choice("level", strange[0], plan.levels)
+    _require_levels(table.level_shares, plan.levels)
     names = [query.name for query in table.queries]
     if not names or len(set(names)) < len(names):
         raise errors.topdown_plan(f"The table '{table.name}'", "must list at least one query, and each query once")
@@ -321,9 +310,7 @@ def _check_shares(plan: TopDownPlan, table: TableSection) -> None:
     for level in plan.levels:
         for query in table.queries:
             if isinstance(query.shares, Mapping):
-                unknown = [name for name in query.shares if name not in plan.levels]
-                if unknown:
-                    raise errors.unknown_choice("level", unknown[0], plan.levels)
+                _require_levels(query.shares, plan.levels)
             table.schema_of.number_of_groups(query.by)
         if table.level_shares.get(level, 0):
             shares = [query.share(level) for query in table.queries]
@@ -388,11 +375,16 @@ def _check_relation(plan: TopDownPlan, relation: RelationSection) -> None:
 
 def _check_published(plan: TopDownPlan, wanted: PublishSection) -> None:
     table = _released(plan, wanted.table)
-    if wanted.level not in plan.spine.all_levels:
-        raise errors.unknown_choice("level", wanted.level, plan.spine.all_levels)
+    _require_levels([wanted.level], plan.spine.all_levels)
     table.schema_of.number_of_groups(wanted.by)
     if [one.name for one in plan.publish].count(wanted.name) > 1:
         raise errors.topdown_plan(f"The table {wanted.name}", "can be listed under publish only once")
+
+
+def _require_levels(named: Iterable[str], known: Sequence[str]) -> None:
+    for level in named:
+        if level not in known:
+            raise errors.unknown_choice("level", level, known)
 
 
 def _require_plain(table: TableSection, names: Sequence[str], what: str) -> None:
@@ -415,8 +407,3 @@ def _released(plan: TopDownPlan, name: str) -> TableSection:
             f"The table '{name}'", "has no rho, so it is not released and nothing else can use it as a released table"
         )
     return table
-
-
-def _first(query: QuerySection, table: TableSection) -> Fraction:
-    """Any division of a level where nothing is spent: everything to the first query."""
-    return Fraction(int(query.name == table.queries[0].name))

@@ -18,7 +18,7 @@ from fractions import Fraction
 from typing import Any
 
 from stirred import errors
-from stirred.spec.known_deployments.allocations import Allocation, AllocationPart, allocation
+from stirred.spec.known_deployments.allocations import Allocation, allocation
 from stirred.topdown.plan.fields import TopDownPlan
 from stirred.topdown.plan.sections import TOTAL
 
@@ -73,7 +73,7 @@ def dhc_plan(name: str, domains: Mapping[str, Sequence[str]], levels: Sequence[s
     state, block = levels[0], levels[-1]
     if name == "dhc-units":
         units = {
-            **_dhc_table(shares, shares.part("units"), "units", named, ["tenvacgq"]),
+            **_table(shares, "units", "units", named, rounded=True, wanted=["tenvacgq"]),
             "attributes": [{"name": "tenvacgq", "values": (*HOUSING, *GROUP_QUARTERS)}],
             "recodes": [_recode("unit_type", "tenvacgq", (*HOUSING, *GROUP_QUARTERS), _unit_types())],
         }
@@ -81,9 +81,8 @@ def dhc_plan(name: str, domains: Mapping[str, Sequence[str]], levels: Sequence[s
         return {"spine": spine, "unit": "housing unit", "tables": [units], "invariants": kept}
     values = {"relgq": RELGQ, "sex": domains.get("sex", ("male", "female")), "age": AGES}
     values |= {"hispanic": domains.get("hispanic", ("no", "yes")), "cenrace": domains["cenrace"]}
-    part = shares.part("persons")
     persons = {
-        **_dhc_table(shares, part, "persons", named, [query.name for query in part.queries]),
+        **_table(shares, "persons", "persons", named, rounded=True),
         "attributes": [{"name": one, "values": tuple(listed)} for one, listed in values.items()],
         "recodes": [*_age_recodes(), *_relation_recodes()],
         "zeros": _zeros(),
@@ -95,25 +94,6 @@ def dhc_plan(name: str, domains: Mapping[str, Sequence[str]], levels: Sequence[s
     kept = [{"table": "persons", "level": state}, {"table": "facilities", "level": block, "by": ("type",)}]
     constraints = [{"table": "persons", "counted": "facilities", "each": {"relgq": "type"}, "at_least": 1}]
     return {"spine": spine, "tables": [persons, facilities], "invariants": kept, "constraints": constraints}
-
-
-def _dhc_table(
-    shares: Allocation, part: AllocationPart, name: str, named: Sequence[str], wanted: Sequence[str]
-) -> dict[str, Any]:
-    """A table with some queries of a part, each with the rho that it had, and shares that add up to one."""
-    rho = {(at, one): shares.rho(level, one, rounded=True) for at, level in enumerate(shares.levels) for one in wanted}
-    of_level = [sum((rho[at, one] for one in wanted), Fraction(0)) for at in range(len(shares.levels))]
-    total = sum(of_level, Fraction(0))
-    return {
-        "name": name,
-        "unit": part.unit,
-        "rho": total,
-        "level_shares": {level: share / total for level, share in zip(named, of_level, strict=True)},
-        "queries": [
-            {"by": one.split("*"), "shares": {level: rho[at, one] / of_level[at] for at, level in enumerate(named)}}
-            for one in wanted
-        ],
-    }
 
 
 def _recode(name: str, of: str, values: Sequence[str], groups: Mapping[str, Sequence[int]]) -> dict[str, Any]:
@@ -217,15 +197,15 @@ def preset(
     spine = {"levels": tuple(levels), **({"root": NATION} if nation else {"absent": (NATION,)})}
     if name == "teaching":
         return TopDownPlan(**{"spine": spine, **_teaching(domains, (NATION, *levels)), **more})
-    named = dict(zip(CENSUS_LEVELS, (NATION, *levels), strict=True))
+    named = (NATION, *levels)
     shares = allocation("pl94-2020")
-    units = _table(shares.parts[1], "units", "housing unit", named, rounded)
+    units = _table(shares, "housing", "units", named, rounded=rounded)
     units |= {"attributes": [{"name": "occupancy", "values": ("occupied", "vacant")}]}
     block, state = levels[-1], levels[0]
     kept: list[dict[str, Any]] = [{"table": "units", "level": block}]
     if name == "pl94-units":
         return TopDownPlan(**{"spine": spine, "unit": "housing unit", "tables": [units], "invariants": kept, **more})
-    persons = _table(shares.parts[0], "persons", "person", named, rounded)
+    persons = _table(shares, "persons", "persons", named, rounded=rounded)
     attributes = {"hhgq": HHGQ, **{one: domains[one] for one in ("votingage", "hispanic", "cenrace")}}
     persons |= {
         "attributes": [{"name": one, "values": tuple(values)} for one, values in attributes.items()],
@@ -246,20 +226,26 @@ def preset(
     return TopDownPlan(**{"spine": spine, "tables": tables, "invariants": kept, "constraints": constraints, **more})
 
 
-def _table(part: AllocationPart, name: str, unit: str, named: Mapping[str, str], rounded: bool) -> dict[str, Any]:
-    """A table with the shares of a part of an allocation."""
-    levels = list(named.values())
+def _table(
+    shares: Allocation, part: str, name: str, named: Sequence[str], *, rounded: bool, wanted: Sequence[str] = ()
+) -> dict[str, Any]:
+    """A table with the queries of a part, or with the wanted ones of them, each with the rho that it had, and shares
+    that add up to one; ``named`` are the levels."""
+    wanted = wanted or [query.name for query in shares.part(part).queries]
+    rho = {(at, one): shares.rho(lv, one, rounded=rounded) for at, lv in enumerate(shares.levels) for one in wanted}
+    of_level = [sum((rho[at, one] for one in wanted), Fraction(0)) for at in range(len(shares.levels))]
+    total = sum(of_level, Fraction(0))
     return {
         "name": name,
-        "unit": unit,
-        "rho": part.budget(rounded=rounded),
-        "level_shares": dict(zip(levels, part.level_shares, strict=True)),
+        "unit": shares.part(part).unit,
+        "rho": total,
+        "level_shares": {level: share / total for level, share in zip(named, of_level, strict=True)},
         "queries": [
             {
-                "by": () if query.name == TOTAL else tuple(query.name.split("*")),
-                "shares": dict(zip(levels, query.shares, strict=True)),
+                "by": () if one == TOTAL else tuple(one.split("*")),
+                "shares": {level: rho[at, one] / of_level[at] for at, level in enumerate(named)},
             }
-            for query in part.queries
+            for one in wanted
         ],
     }
 
