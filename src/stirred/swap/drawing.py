@@ -45,6 +45,7 @@ from stirred.swap.data.counting import (
 from stirred.swap.data.dataset import (
     FLAT,
     Dataset,
+    InputDataset,
     described,
     flat_chunks,
     flat_labels,
@@ -83,7 +84,7 @@ class SwapRelease:
     Printing it shows no data.
     """
 
-    dataset: Dataset
+    dataset: InputDataset
     table: Table
     """The swapped records, still in the order of the input: never to be shown."""
     rows: SortedRows | ShuffledRows
@@ -304,7 +305,7 @@ def draw(
     )
 
 
-def _stops(dataset: Dataset, data_of_swap: Swapped) -> list[errors.StoppedByCheck]:
+def _stops(dataset: InputDataset, data_of_swap: Swapped) -> list[errors.StoppedByCheck]:
     """Reasons not to release that lie in the columns."""
     stops = find_stops(dataset)
     told = telling_stops(dataset, measure(dataset), stops)

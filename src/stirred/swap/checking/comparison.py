@@ -237,7 +237,7 @@ def for_custodian(
 
 
 def _errors(release: ReleaseFolder, plan: SwapPlan, dataset: Dataset) -> CustodianNote:
-    true, released = source_of(dataset), read_files(release, plan).source()
+    true, released = source_of(dataset), source_of(read_files(release, plan).data)
     asked = plan.published_tables or tuple(
         PublishedTable(by=(plan.swap[0], name)) for name in dataset.held[:_MOST_TABLES]
     )

@@ -62,7 +62,7 @@ from stirred.swap.data.counting import (
     rates_of_dataset,
     strata_of_dataset,
 )
-from stirred.swap.data.dataset import Dataset, constant_columns, kept_with_dropped_ids, load
+from stirred.swap.data.dataset import Dataset, InputDataset, constant_columns, kept_with_dropped_ids, load
 from stirred.swap.data.records import source_of
 from stirred.swap.law import theorem
 from stirred.swap.law.permutation import later_rounds
@@ -417,7 +417,6 @@ def _what_if(
         held=held,
         counted=dataset.table,
         strata=group(dataset.table.pick(match), dataset.records),
-        columns=dataset.columns,
     )
     margins = count_margins(other, prints=False)
     strata = strata_of_dataset(other, margins)
@@ -447,7 +446,7 @@ def _expected_error(dataset: Dataset, rate: Fraction, asked: Sequence[PublishedT
     return sum(found) / len(found) if found and len(found) == len(tables) else None
 
 
-def _forecast(dataset: Dataset, reading: float) -> Forecast:
+def _forecast(dataset: InputDataset, reading: float) -> Forecast:
     """Time from the reading just done and the benchmark's cost of a row; memory and disk from the sizes."""
     rows, columns = dataset.records, len(dataset.columns)
     linked_rows = sum(entry.held.rows for entry in dataset.linked)
@@ -458,7 +457,7 @@ def _forecast(dataset: Dataset, reading: float) -> Forecast:
     return Forecast(seconds, memory_of(dataset, linked_bytes), disk)
 
 
-def memory_of(dataset: Dataset, linked_bytes: int) -> int:
+def memory_of(dataset: InputDataset, linked_bytes: int) -> int:
     """Peak resident memory of a release: of its reading, where ids that are text weigh most, or of what follows.
 
     Measured at 1 and 5 million records of :mod:`stirred.tables.synthetic`, and at 0.3 and 1.5 million households with

@@ -23,7 +23,7 @@ from stirred import errors
 from stirred._compiled import kernel
 from stirred.invariants import Alike, Beliefs, Revealed, TwoMargins, alike, believe, reveal
 from stirred.swap.data.counting import CountedMargin
-from stirred.swap.data.dataset import Dataset
+from stirred.swap.data.dataset import Dataset, InputDataset
 from stirred.swap.data.records import classes_of
 from stirred.swap.plan.sections import MAIN
 from stirred.tables import Column
@@ -41,7 +41,7 @@ _CHANCE = 1e-6
 """A dependence is believed when chance would produce it with less than this probability."""
 
 
-def find_stops(dataset: Dataset) -> list[errors.StoppedByCheck]:
+def find_stops(dataset: InputDataset) -> list[errors.StoppedByCheck]:
     """All stops of this release, in the order of the columns."""
     found: list[errors.StoppedByCheck] = []
     swapped = dataset.table.pick(dataset.plan.swap)

@@ -135,29 +135,17 @@ class Swapped:
     places: Places
 
 
-def swapped_of(
-    plan: SwapPlan,
-    counted: Table,
-    strata: Groups,
-    rates: Fraction | RecordRates,
-    held: Sequence[str],
-    linked: Mapping[str, tuple[Table, NDArray[np.uint32]]],
-) -> Swapped:
-    """Bring together the columns of all tables; ``linked`` has each linked table's held columns and records."""
-    columns = counted.pick([*dict.fromkeys([*plan.match, *held])])
+def swapped_data(dataset: Dataset, rates: Fraction | RecordRates) -> Swapped:
+    """Bring together the columns of all tables of the data, or of a release."""
+    plan, counted, strata = dataset.plan, dataset.counted, dataset.strata
+    columns = counted.pick([*dict.fromkeys([*plan.match, *dataset.held_within])])
     tables = [Rows(MAIN, {one.name: one.codes for one in columns}, None)] if columns else []
     tables += [
-        Rows(name, {column: one.codes for column, one in table.columns.items()}, record)
-        for name, (table, record) in linked.items()
-        if table.columns
+        Rows(entry.plan.name, {column: one.codes for column, one in entry.held.columns.items()}, entry.record)
+        for entry in dataset.linked
+        if entry.held.columns
     ]
     return Swapped(plan, counted, strata, rates, tuple(tables), places_of(plan, counted, strata))
-
-
-def swapped_data(dataset: Dataset, rates: Fraction | RecordRates) -> Swapped:
-    """The confidential data of a plan."""
-    linked = {entry.plan.name: (entry.held, entry.record) for entry in dataset.linked}
-    return swapped_of(dataset.plan, dataset.counted, dataset.strata, rates, dataset.held_within, linked)
 
 
 def places_of(plan: SwapPlan, counted: Table, strata: Groups) -> Places:

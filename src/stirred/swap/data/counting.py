@@ -12,7 +12,7 @@ That is what the theorem needs (docs/guarantee.md); nothing here may look at a s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -106,8 +106,7 @@ def stated_margins(plan: SwapPlan, specification: Specification, margins: Margin
 def count_margins(dataset: Dataset, prints: bool = True) -> Margins:
     """Count the invariants of ``dataset``; with ``prints`` also their fingerprints."""
     plan, table = dataset.plan, dataset.counted
-    columns = {entry.plan.name: tuple(entry.held.columns) for entry in dataset.linked}
-    declared = declare(plan, dataset.held, columns)
+    declared = declare(plan, dataset.held, dataset.linked_columns)
     own = (*stratum_columns(plan), *fine_columns(plan))
     tables = [table, table, *(beside_record(table, own, entry.held, entry.record) for entry in dataset.linked)]
 
@@ -177,27 +176,17 @@ def _largest(sizes: NDArray[np.int64], among: NDArray[np.bool_]) -> int:
     return int(sizes[among].max(initial=0))
 
 
-LinkedClasses = Callable[[], Sequence[Column]]
-"""Per linked table a class per record that two records share when their linked rows are alike."""
-
-
-def strata_of(margins: Margins, groups: Callable[[], Groups], linked: LinkedClasses | None) -> Strata:
+def strata_of_dataset(dataset: Dataset, margins: Margins) -> Strata:
     """Strata from the margins by match and held, and by match and swap variables.
 
-    ``linked`` adds what the margins do not show: records that differ only in their linked rows. It is called, as is
-    ``groups`` for the stratum of each record, only where it can make a difference.
+    Records that differ only in their linked rows are what the margins do not show: these are looked at where it can
+    make a difference.
     """
     sizes, held_varies = margins.held.records, margins.held.distinct > 1
-    if linked is not None and bool(np.any(~held_varies & (sizes > 1))):
-        strata = groups()
-        for classes in linked():
-            held_varies = held_varies | _varies(strata, classes)
+    if np.any(~held_varies & (sizes > 1)):
+        for classes in classes_of(dataset):
+            held_varies = held_varies | _varies(dataset.strata, classes)
     return Strata(sizes, held_varies, margins.swapped.distinct > 1)
-
-
-def strata_of_dataset(dataset: Dataset, margins: Margins) -> Strata:
-    """Strata of the data themselves."""
-    return strata_of(margins, lambda: dataset.strata, _linked_classes(dataset))
 
 
 @kernel
@@ -288,10 +277,9 @@ class RatesByStratum:
         return total / int(records.sum())
 
 
-def record_rates(
-    plan: SwapPlan, held: Sequence[str], source: Source, linked: LinkedClasses | None
-) -> RecordRates | None:
+def rates_of_dataset(dataset: Dataset) -> RecordRates | None:
     """The rates of records by the plan's rules; None for a plan with one rate."""
+    plan, held, source = dataset.plan, dataset.held, source_of(dataset)
     if not plan.rates:
         return None
     for one in plan.rates:
@@ -313,7 +301,7 @@ def record_rates(
                 sharing = _sharing(group(table.pick(one.counted), table.rows))
             else:
                 if shared is None:
-                    shared = _sharing(_alike_in_all_kept(plan, held, table, linked))
+                    shared = _sharing(_alike_in_all_kept(dataset))
                 sharing = shared
             fits &= sharing <= (one.at_most or 1)
         rule[fits] = number
@@ -326,19 +314,9 @@ def one_rate(plan: SwapPlan) -> Fraction:
     return plan.rate
 
 
-def rates_of_dataset(dataset: Dataset) -> RecordRates | None:
-    """The rates of the data's records; None for a plan with one rate."""
-    return record_rates(dataset.plan, dataset.held, source_of(dataset), _linked_classes(dataset))
-
-
 def unique_records(dataset: Dataset) -> NDArray[np.bool_]:
     """Which records no other equals in match and held values, linked rows included."""
-    whole = _alike_in_all_kept(dataset.plan, dataset.held, dataset.table, _linked_classes(dataset))
-    return np.asarray(_sharing(whole) == 1)
-
-
-def _linked_classes(dataset: Dataset) -> LinkedClasses | None:
-    return (lambda: classes_of(dataset)) if dataset.linked else None
+    return np.asarray(_sharing(_alike_in_all_kept(dataset)) == 1)
 
 
 def _with_such_a_row(rule: RateRule, source: Source) -> NDArray[np.bool_]:
@@ -374,9 +352,10 @@ def _where(rule: RateRule, columns: Mapping[str, Column], rows: int) -> NDArray[
     return fits
 
 
-def _alike_in_all_kept(plan: SwapPlan, held: Sequence[str], table: Table, linked: LinkedClasses | None) -> Groups:
+def _alike_in_all_kept(dataset: Dataset) -> Groups:
     """Records that agree in all that a swap keeps."""
-    return group([*table.pick([*plan.match, *held]), *(linked() if linked else ())], table.rows)
+    kept = dataset.table.pick([*dataset.plan.match, *dataset.held])
+    return group([*kept, *classes_of(dataset)], dataset.records)
 
 
 def _sharing(groups: Groups) -> NDArray[np.int64]:

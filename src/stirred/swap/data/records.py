@@ -160,21 +160,11 @@ def _add_up(state, total):  # type: ignore[no-untyped-def]
 
 @withheld
 @dataclass(frozen=True, eq=False, repr=False)
-class LinkedSource:
-    """Linked rows: their held columns, the record of each, and which columns repeat a swap variable of the record."""
-
-    held: Table
-    record: NDArray[np.uint32]
-    copies: Mapping[str, str]
-
-
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
 class Source:
     """Records and their linked rows, before a swap or after it."""
 
     main: Table
-    linked: Mapping[str, LinkedSource]
+    linked: Mapping[str, Linked]
 
     def of_record(self, asked: PublishedTable, name: str) -> str | None:
         """The column of the record that ``name`` means in a table; None for a linked table's own."""
@@ -228,9 +218,8 @@ class Source:
 
 
 def source_of(dataset: Dataset, main: Table | None = None) -> Source:
-    """The tables of the data; ``main`` are its records after a swap."""
-    linked = {one.plan.name: LinkedSource(one.held, one.record, one.copies) for one in dataset.linked}
-    return Source(dataset.table if main is None else main, linked)
+    """The tables of a dataset; ``main`` are its records after a swap."""
+    return Source(dataset.table if main is None else main, {one.plan.name: one for one in dataset.linked})
 
 
 @withheld

@@ -25,7 +25,7 @@ from stirred._lazy import later
 from stirred.errors import listed
 from stirred.estimates.answers import Parts
 from stirred.releases.folder.release_folder import ReleaseFolder
-from stirred.swap.data.counting import RatesByStratum, RecordRates, one_rate
+from stirred.swap.data.counting import RatesByStratum, RecordRates, one_rate, rates_of_dataset
 from stirred.swap.data.dataset import (
     constant_columns,
     copies_of,
@@ -437,7 +437,7 @@ def _records(
 
 def rates_of_release(release: ReleaseFolder, plan: SwapPlan) -> RecordRates | None:
     """The rates of the records by the plan's rules, computed again from the release; None for a plan with one rate."""
-    return read_files(release, plan).record_rates() if plan.rates else None
+    return rates_of_dataset(read_files(release, plan).data) if plan.rates else None
 
 
 def law_of(plan: SwapPlan, size: Integers, rates: RatesByStratum | None) -> LawConstants:

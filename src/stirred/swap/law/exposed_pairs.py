@@ -34,13 +34,13 @@ from stirred.loss import (
 )
 from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.semantics.swap_exposure import NORMAL, TWO_RECORDS, ExactLoss, SwapExposure, SwapPair
-from stirred.swap.data.counting import RatesByStratum, one_rate
+from stirred.swap.data.counting import RatesByStratum, one_rate, rates_of_dataset
 from stirred.swap.data.dataset import stratum_columns
+from stirred.swap.data.records import classes_of
 from stirred.swap.data.released_files import read_files
 from stirred.swap.law.moments import constants_of
 from stirred.swap.law.stratum_laws import affordable, stratum_law
 from stirred.swap.plan.fields import SwapPlan
-from stirred.swap.plan.sections import MAIN
 from stirred.tables import Column, Table
 from stirred.tables.groups import Groups, anonymous, group
 
@@ -170,9 +170,9 @@ class ReleasedPairs:
 
     def __init__(self, release: ReleaseFolder) -> None:
         self.plan = SwapPlan.from_published(release.certificate["plan"])
-        self._files = read_files(release, self.plan)
-        self.hold, self.main, self.table = self._files.held[MAIN], self._files.main, self._files.counted
-        self._strata = self._files.groups
+        self._data = read_files(release, self.plan).data
+        self.hold, self.main, self.table = self._data.held, self._data.table, self._data.counted
+        self._strata = self._data.strata
         self._swapped = group(self.table.pick([*stratum_columns(self.plan), *self.plan.swap]), self.main.rows)
 
     def __repr__(self) -> str:
@@ -181,7 +181,7 @@ class ReleasedPairs:
     @cached_property
     def cells(self) -> Cells:
         """The cells of the strata that a swap can change."""
-        parts = [*self.main.pick([*self.plan.match, *self.hold]), *self._files.classes]
+        parts = [*self.main.pick([*self.plan.match, *self.hold]), *classes_of(self._data)]
         return self._cells(group(parts, self.main.rows))
 
     def _cells(self, held: Groups) -> Cells:
@@ -204,7 +204,8 @@ class ReleasedPairs:
     @cached_property
     def rates(self) -> RatesByStratum | None:
         """How many records of each stratum have which rate; None where all have one."""
-        return self._files.rates()
+        by_record = rates_of_dataset(self._data)
+        return by_record.by_stratum(self._strata) if by_record else None
 
     @cached_property
     def worst(self) -> PowerCurve | None:

@@ -46,7 +46,7 @@ from stirred.noise import (
     shuffle_groups,
 )
 from stirred.swap.data.counting import RecordRates
-from stirred.swap.data.dataset import Linked, stratum_columns
+from stirred.swap.data.dataset import LinkedInput, stratum_columns
 from stirred.swap.law.moments import LawConstants, moved_by_size
 from stirred.swap.plan.fields import SwapPlan
 from stirred.tables import Column, Table
@@ -312,9 +312,9 @@ class ShuffledRows:
 @withheld
 @dataclass(frozen=True, eq=False, repr=False)
 class LinkedRows:
-    """Linked rows record by record, in the order of the released records, shuffled within each."""
+    """LinkedInput rows record by record, in the order of the released records, shuffled within each."""
 
-    linked: Linked
+    linked: LinkedInput
     main: Table
     copies: Mapping[str, str]
     permutation: NDArray[np.uint32]
@@ -360,7 +360,7 @@ def put_in_order(
     return ShuffledRows(columns, id, table, shuffle_groups(np.array([0, table.rows]), source))
 
 
-def follow(main: ShuffledRows, linked: Linked, source: RandomSource) -> LinkedRows:
+def follow(main: ShuffledRows, linked: LinkedInput, source: RandomSource) -> LinkedRows:
     """Put linked rows in the order of their records."""
     place = np.empty(main.table.rows, dtype=np.uint32)
     place[main.permutation] = np.arange(main.table.rows, dtype=np.uint32)
