@@ -15,7 +15,6 @@ from typing import Any, cast
 import numpy as np
 
 from stirred import errors
-from stirred._compiled import kernel as compiled
 from stirred._progress import Progress, Silent
 from stirred._threads import meanwhile, thread_pool
 from stirred.invariants import Margin
@@ -326,7 +325,7 @@ def recount(dataset: Dataset, table: Table) -> None:
             raise errors.invariants_broken(f"the column '{name}'")
     changed = np.zeros(table.rows, dtype=np.bool_)
     for name in plan.swap:
-        _mark_different(dataset.table[name].codes, table[name].codes, changed)
+        changed |= dataset.table[name].codes != table[name].codes
     rows = np.flatnonzero(changed)
     strata = dataset.counted.pick(stratum_columns(plan))
     counts = [
@@ -335,13 +334,6 @@ def recount(dataset: Dataset, table: Table) -> None:
     ]
     if not counts[0].equals(counts[1]):
         raise errors.invariants_broken(str(Margin(MAIN, (*stratum_columns(plan), *plan.swap))))
-
-
-@compiled
-def _mark_different(before, after, changed):  # type: ignore[no-untyped-def]
-    for i in range(len(before)):
-        if before[i] != after[i]:
-            changed[i] = True
 
 
 def release(

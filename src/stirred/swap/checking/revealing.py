@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred._compiled import kernel
 from stirred.invariants import Alike, Beliefs, Revealed, TwoMargins, alike, believe, reveal
-from stirred.swap.data.counting import CountedMargin
+from stirred.swap.data.counting import CountedMargin, varies
 from stirred.swap.data.dataset import Dataset, InputDataset
 from stirred.swap.data.records import classes_of
 from stirred.swap.plan.sections import MAIN
@@ -90,7 +90,7 @@ def _determined(strata: Groups, held: Column, swapped: list[Column], record: NDA
     found = []
     for variable in suspects:
         codes = variable.codes if record is None else variable.codes[record]
-        if not _differs(both, codes):
+        if not varies(both, codes).any():
             chance = _log_chance(Groups(ids, strata.count), both, variable.with_codes(codes))
             found += [variable] if chance < log(_CHANCE) else []
     return found
@@ -101,10 +101,6 @@ def _contradicted(strata: NDArray[np.uint32], held: Codes, swapped: Codes) -> bo
     slots = 1 << int(2 * len(held) + 2).bit_length()
     keys, first = np.zeros(slots, dtype=np.uint64), np.zeros(slots, dtype=np.uint32)
     return bool(_differs_somewhere(strata, held, swapped, keys, first))
-
-
-def _differs(groups: Groups, codes: Codes) -> bool:
-    return bool(_differs_within(groups.ids, codes, np.full(groups.count, -1, dtype=np.int64)))
 
 
 def _log_chance(strata: Groups, both: Groups, swapped: Column) -> float:
@@ -123,7 +119,8 @@ def _log_chance(strata: Groups, both: Groups, swapped: Column) -> float:
 
 @kernel
 def _differs_somewhere(strata, held, swapped, keys, first):  # type: ignore[no-untyped-def]
-    """As below, the groups being found on the way; ``keys`` and ``first`` are a hash table, empty where first is 0."""
+    """Whether two rows of one group differ, the groups being found on the way; stops at the first such pair. ``keys``
+    and ``first`` are a hash table, empty where first is 0."""
     mask = np.uint64(len(keys) - 1)
     for row in range(len(strata)):
         key = np.uint64(strata[row]) << np.uint64(32) | np.uint64(held[row])
@@ -134,17 +131,6 @@ def _differs_somewhere(strata, held, swapped, keys, first):  # type: ignore[no-u
             keys[at] = key
             first[at] = swapped[row] + 1
         elif first[at] != np.uint32(swapped[row]) + np.uint32(1):
-            return True
-    return False
-
-
-@kernel
-def _differs_within(ids, codes, first):  # type: ignore[no-untyped-def]
-    """Whether two rows of one group differ; stops at the first such pair."""
-    for row in range(len(ids)):
-        if first[ids[row]] < 0:
-            first[ids[row]] = codes[row]
-        elif first[ids[row]] != np.int64(codes[row]):
             return True
     return False
 

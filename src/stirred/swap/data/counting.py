@@ -31,6 +31,7 @@ from stirred.swap.law.theorem import epsilon, epsilon_of_rates
 from stirred.swap.plan.fields import SwapPlan
 from stirred.swap.plan.sections import MAIN, PublishedTable, RateRule
 from stirred.tables import Column, Table
+from stirred.tables.columns import Codes
 from stirred.tables.groups import Groups, group
 
 _SIDE_BY_SIDE = 1 << 25
@@ -185,7 +186,7 @@ def strata_of_dataset(dataset: Dataset, margins: Margins) -> Strata:
     sizes, held_varies = margins.held.records, margins.held.distinct > 1
     if np.any(~held_varies & (sizes > 1)):
         for classes in classes_of(dataset):
-            held_varies = held_varies | _varies(dataset.strata, classes)
+            held_varies = held_varies | varies(dataset.strata, classes.codes)
     return Strata(sizes, held_varies, margins.swapped.distinct > 1)
 
 
@@ -200,21 +201,13 @@ def _sum_cells(begins, counts, records, distinct, pairs):  # type: ignore[no-unt
         pairs[stratum] += counts[i] * (counts[i] - 1.0)
 
 
-def _varies(strata: Groups, classes: Column) -> NDArray[np.bool_]:
-    first = np.full(strata.count, -1, dtype=np.int64)
-    varies = np.zeros(strata.count, dtype=np.bool_)
-    _compare_with_first(strata.ids, classes.codes, first, varies)
-    return varies
-
-
-@kernel
-def _compare_with_first(ids, classes, first, varies):  # type: ignore[no-untyped-def]
-    for row in range(len(ids)):
-        stratum = ids[row]
-        if first[stratum] < 0:
-            first[stratum] = classes[row]
-        elif first[stratum] != np.int64(classes[row]):
-            varies[stratum] = True
+def varies(groups: Groups, codes: Codes) -> NDArray[np.bool_]:
+    """Which groups have two records with different codes."""
+    first = np.zeros(groups.count, dtype=codes.dtype)
+    first[groups.ids] = codes
+    found = np.zeros(groups.count, dtype=np.bool_)
+    found[groups.ids[codes != first[groups.ids]]] = True
+    return found
 
 
 @withheld

@@ -85,7 +85,7 @@ def whole_fingerprint(fixed: Groups, linked: Sequence[LinkedKinds]) -> str:
         _mix_first(fixed.ids[part], lanes, state)
         for entry in linked:
             _mix_sequences(entry.kinds, entry.starts[part.start : part.stop + 1], state)
-        _add_up(state, total)
+        total += state.sum(axis=0)
     return "".join(f"{int(part):016x}" for part in total)
 
 
@@ -149,13 +149,6 @@ def _mix_sequences(kinds, starts, state):  # type: ignore[no-untyped-def]
             for i in range(starts[record], starts[record + 1]):
                 found = mixed(found + np.uint64(kinds[i]) + np.uint64(1))
             state[record, lane] = mixed(found ^ np.uint64(0xD1B54A32D192ED03))
-
-
-@kernel
-def _add_up(state, total):  # type: ignore[no-untyped-def]
-    for record in range(state.shape[0]):
-        for lane in range(state.shape[1]):
-            total[lane] += state[record, lane]
 
 
 @withheld
