@@ -335,11 +335,10 @@ def _sample(ids: NDArray[np.uint32], sizes: NDArray[np.int64], column: Column | 
     thinned = sizes * part >= _FEWEST_IN_SAMPLE
     kept = np.zeros(len(ids), dtype=np.bool_)
     bound = np.uint64(int(part * 2.0**64))
-    if column is None:
-        _mark_sample(ids, thinned, bound, kept)
-    else:
-        many = np.bincount(column.codes, minlength=column.cardinality) > _MANY
-        _mark_groups(ids, thinned, column.codes, many, bound, kept)
+    codes, many = np.zeros_like(ids), np.array([True])
+    if column is not None:
+        codes, many = column.codes, np.bincount(column.codes, minlength=column.cardinality) > _MANY
+    _mark_sample(ids, thinned, codes, many, bound, kept)
     return np.flatnonzero(kept)
 
 
@@ -386,9 +385,10 @@ def _told(part: _Part, columns: tuple[str, ...], variable: str, gained: int, los
 
 def _told_by_match(part: _Part, codes: NDArray[np.uint32]) -> NDArray[np.bool_]:
     """For each row whether the commonest value of its stratum in the other half is its own."""
-    order = np.lexsort((part.half, codes, part.strata))
-    right = np.zeros(len(codes), dtype=np.bool_)
-    _commonest_of_other_half(part.strata, codes, part.half, order, right)
+    low = codes.astype(np.uint64) * 4 + part.half.astype(np.uint64) * 2
+    keys = part.strata.astype(np.uint64) << _LOW | low
+    order, right = np.argsort(keys), np.zeros(len(codes), dtype=np.bool_)
+    right[order] = _told_by_other_half(keys[order])[0]
     return right
 
 
@@ -396,9 +396,17 @@ def _gained_and_lost(keys: NDArray[np.uint64]) -> tuple[int, int]:
     """Rows that are predicted rightly by the commonest value of their cell in the other half and not by the match
     variables, and the other way round. Where the other half does not have the cell, the match variables decide."""
     keys.sort()
-    counts = np.zeros(2, dtype=np.int64)
-    _compare_halves(keys, counts)
-    return int(counts[0]), int(counts[1])
+    right, wrong = _told_by_other_half(keys)
+    before = (keys & np.uint64(1)).astype(np.bool_)
+    return int(np.count_nonzero(right & ~before)), int(np.count_nonzero(wrong & before))
+
+
+def _told_by_other_half(keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """For sorted keys, whether the commonest value of their cell in the other half is that of the row, and whether it
+    is another: ``[right or wrong, row]``."""
+    told = np.zeros((2, len(keys)), dtype=np.bool_)
+    _compare_halves(keys, told)
+    return told
 
 
 def _keys(cells: Sequence[NDArray[np.uint32]], low: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -418,16 +426,7 @@ def _mix(cell, codes):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _mark_sample(ids, thinned, bound, kept):  # type: ignore[no-untyped-def]
-    for row in range(len(ids)):
-        stratum = ids[row]
-        drawn = np.uint64(row) if thinned[stratum] else np.uint64(stratum) + (np.uint64(1) << np.uint64(40))
-        if mixed(drawn + np.uint64(0x9E3779B97F4A7C15)) < bound:
-            kept[row] = True
-
-
-@kernel
-def _mark_groups(ids, thinned, codes, many, bound, kept):  # type: ignore[no-untyped-def]
+def _mark_sample(ids, thinned, codes, many, bound, kept):  # type: ignore[no-untyped-def]
     for row in range(len(ids)):
         stratum = ids[row]
         drawn = np.uint64(stratum) + (np.uint64(1) << np.uint64(40))
@@ -444,33 +443,7 @@ def _mark_half(rows, halves):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _commonest_of_other_half(strata, codes, half, order, right):  # type: ignore[no-untyped-def]
-    best = np.zeros(2, dtype=np.int64)
-    value = np.zeros(2, dtype=np.int64)
-    count = np.zeros(2, dtype=np.int64)
-    start = 0
-    while start < len(order):
-        end = start
-        best[:] = 0
-        while end < len(order) and strata[order[end]] == strata[order[start]]:
-            row = order[end]
-            if end == start or codes[order[end - 1]] != codes[row]:
-                count[:] = 0
-            side = 1 if half[row] else 0
-            count[side] += 1
-            if count[side] > best[side]:
-                best[side] = count[side]
-                value[side] = codes[row]
-            end += 1
-        for at in range(start, end):
-            row = order[at]
-            other = 0 if half[row] else 1
-            right[row] = best[other] > 0 and np.int64(codes[row]) == value[other]
-        start = end
-
-
-@kernel
-def _compare_halves(keys, counts):  # type: ignore[no-untyped-def]
+def _compare_halves(keys, told):  # type: ignore[no-untyped-def]
     best = np.zeros(2, dtype=np.int64)  # of each half: the count of the commonest value of the cell,
     value = np.zeros(2, dtype=np.int64)  # and that value
     count = np.zeros(2, dtype=np.int64)
@@ -492,9 +465,5 @@ def _compare_halves(keys, counts):  # type: ignore[no-untyped-def]
             other = 1 - np.int64(keys[at] >> np.uint64(1) & np.uint64(1))
             if best[other] > 0:
                 right = np.int64(keys[at] >> np.uint64(2) & np.uint64(0xFFFFF)) == value[other]
-                before = keys[at] & np.uint64(1) == np.uint64(1)
-                if right and not before:
-                    counts[0] += 1
-                elif before and not right:
-                    counts[1] += 1
+                told[0, at], told[1, at] = right, not right
         start = end
