@@ -100,7 +100,7 @@ def _of_one_apart(size: int, rarest: int, rate: Fraction) -> float:
     It shows a value s with probability q n_s/(n-1) where it has another, and 1 - q + q (n_s-1)/(n-1) where it has s.
     """
     constants = constants_of(size, rate)
-    return abs(math.log1p(constants.shrinkage * (size - 1) / (constants.moved * rarest))) / 2
+    return abs(math.log1p(float(constants.shrinkage * (size - 1) / (constants.moved * rarest)))) / 2
 
 
 Integers = NDArray[np.int64]
