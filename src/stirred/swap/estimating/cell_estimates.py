@@ -57,60 +57,31 @@ MOST = 300_000
 """Variances of cells that are computed for one question; each takes about a hundred microseconds."""
 
 
-@dataclass(frozen=True, eq=False)
-class MixedStratum:
-    """The released counts of one stratum: ``[rule, held group, swap group]``; the last held group is all others, and
-    the last swap group all other values."""
+def _solved_strata(rates: RatesByStratum, strata: list[Floats]) -> list[tuple[_Solved, Floats]]:
+    """Estimates for strata with records of different rates, and their variances; ``rates`` has a row for each.
 
-    counts: Floats
-
-    @property
-    def classes(self) -> Floats:
-        """n_c"""
-        return np.asarray(self.counts.sum(axis=(1, 2)))
-
-
-@dataclass(frozen=True, eq=False)
-class MixedEstimates:
-    """Of a stratum with different rates, for the groups that are asked for: ``[held group, swap group]``."""
-
-    values: Floats
-    """The estimate of what is not open, with the least that the rest can be"""
-    variances: Floats
-    width: Floats
-    """How much more than its least the rest can be; 0 where nothing is open."""
-    left: Floats
-    """How much of an association is left on average, by held group; 0 where everything is open."""
-
-
-def estimate_mixed(rates: RatesByStratum, strata: list[MixedStratum]) -> list[MixedEstimates]:
-    """Estimates for strata with records of different rates; ``rates`` has a row for each."""
-    if not strata:
-        return []
+    Of each stratum the released counts are given as ``[rule, held group, swap group]``; the last held group is all
+    others, and the last swap group all other values.
+    """
     moved, received = moved_probabilities(rates), received_probabilities(rates)
     solved = [_Solved.of(one, moved[at], received[at]) for at, one in enumerate(strata)]
     parts = [one.requests() for one in solved]
     many = [len(part[0]) for part in parts]
     held, swapped, both = (np.concatenate([part[number] for part in parts]) for number in range(3))
     _, found = unequal_cell_moments(rates, np.repeat(np.arange(len(strata)), many), held, swapped, both)
-    variances = [one.combine(part) for one, part in zip(solved, np.split(found, np.cumsum(many)[:-1]), strict=True)]
-    return [
-        MixedEstimates(one.values, variance, one.width, one.left)
-        for one, variance in zip(solved, variances, strict=True)
-    ]
+    return [(one, one.combine(part)) for one, part in zip(solved, np.split(found, np.cumsum(many)[:-1]), strict=True)]
 
 
-def evaluations(strata: list[MixedStratum]) -> int:
-    """How many variances of cells the strata take."""
-    total = 0
-    for one in strata:
-        groups = 2 * int(np.count_nonzero(one.classes))
-        total += groups * (groups + 1) // 2 * (one.counts.shape[1] - 1) * (one.counts.shape[2] - 1)
-    return total
+def _evaluations(counts: Floats) -> int:
+    """How many variances of cells a stratum takes."""
+    groups = 2 * int(np.count_nonzero(counts.sum(axis=(1, 2))))
+    return groups * (groups + 1) // 2 * int(np.prod(np.array(counts.shape[1:]) - 1))
 
 
 @dataclass(frozen=True, eq=False)
 class _Solved:
+    """A stratum whose records have different rates, for the groups that are asked for."""
+
     used: Integers
     rules: int
     classes: Floats
@@ -123,13 +94,17 @@ class _Solved:
     weights: Floats
     """For each held group, class and 1 or 0 for in it or not, the weight of a record in the estimate"""
     values: Floats
+    """``[held group, swap group]``: the estimate of what is not open, with the least that the rest can be"""
     width: Floats
+    """How much more than its least the rest can be; 0 where nothing is open."""
     left: Floats
+    """How much of an association is left on average, by held group; 0 where everything is open."""
 
     @classmethod
-    def of(cls, one: MixedStratum, moved: Floats, received: Floats) -> _Solved:
-        used = np.flatnonzero(one.classes)
-        n, counts = one.classes[used], one.counts[used]
+    def of(cls, counts: Floats, moved: Floats, received: Floats) -> _Solved:
+        classes = np.asarray(counts.sum(axis=(1, 2)))
+        used = np.flatnonzero(classes)
+        n, counts = classes[used], counts[used]
         held, released = counts.sum(axis=2), counts.sum(axis=1)
         r = received[np.ix_(used, used)]
         g = 1 - moved[used] - np.diag(r)
@@ -443,13 +418,13 @@ def _mixed_cells(tally: Tally, cells: StratumCells) -> tuple[Flags, Floats, Floa
         counts = np.zeros((len(tally.rates.rates), len(held) + 1, len(swapped) + 1))
         at = _place(held, group[k]), _place(swapped, tally.swap_group[tally.swapped[own]])
         np.add.at(counts, (tally.rule[k], *at), tally.count[own])
-        rows.append(MixedStratum(counts))
+        rows.append(counts)
         places.append((asked, np.searchsorted(held, cells.held[asked]), np.searchsorted(swapped, cells.swapped[asked])))
-    if evaluations(rows) > MOST:
+    if sum(map(_evaluations, rows)) > MOST:
         raise errors.estimate_question("A question about records with different rates", "must have fewer groups")
     rates = RatesByStratum(tally.rates.rates, tally.rates.counts[strata])
-    for one, (asked, h, s) in zip(estimate_mixed(rates, rows), places, strict=True):
-        found[:, asked] = one.values[h, s], one.variances[h, s], one.width[h, s], one.left[h]
+    for (one, spread), (asked, h, s) in zip(_solved_strata(rates, rows), places, strict=True):
+        found[:, asked] = one.values[h, s], spread[h, s], one.width[h, s], one.left[h]
     return mixed, *found
 
 
