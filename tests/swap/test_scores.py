@@ -303,7 +303,7 @@ def test_weights_of_one_count_and_weights_of_several_multiply(data, rate, times)
     assert weighted.true == pytest.approx(times * plain.true)
     assert weighted.mean == pytest.approx(times * plain.mean)
     assert weighted.variance == pytest.approx(times**2 * plain.variance, rel=1e-9, abs=1e-12)
-    assert weighted.facts.empty == pytest.approx(plain.facts.empty, rel=1e-12)
+    assert weighted.empty == pytest.approx(plain.empty, rel=1e-12)
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])

@@ -75,13 +75,13 @@ class LossBy:
 
 def expected_loss(table: ExpectedTable) -> tuple[LossBy, ...]:
     """The measures that are expected of a table before anything is drawn: as a whole, then by swapped columns."""
-    bias, facts = table.mean - table.true, table.facts
-    absolute = absolute_distance(bias, table.variance, facts.step, facts.one_way)
+    bias = table.mean - table.true
+    absolute = absolute_distance(bias, table.variance, table.step, table.one_way)
     # A sum of numbers of both signs may have a square root before and none after.
     root = np.full(len(bias), np.nan)
-    if not facts.signed:
+    if not table.signed:
         root = root_distance(table.true.astype(np.float64), bias, absolute, bias**2 + table.variance)
-    empty = np.full(len(bias), np.nan) if facts.empty is None else facts.empty
+    empty = np.full(len(bias), np.nan) if table.empty is None else table.empty
     return _by_places(table.true.astype(np.float64), absolute, root, empty, table.places)
 
 
@@ -193,8 +193,8 @@ def write_comparison(folder: Path, plan: SwapPlan, true: Source, released: Sourc
         numbers = [number_cell(label, part) for label, part in zip(labels, (both.numbers, theirs), strict=True)]
         write_table(folder / "tables" / f"{name}.csv", "csv", [[*both.named(), *numbers]])
         columns = [column.with_codes(codes) for column, codes in zip(both.columns, both.codes, strict=True)]
-        swapped = [true.of_record(one, column) in plan.swap for column in one.by]
-        found = loss_of(both.numbers.floats(), theirs.floats(), places_of(columns, swapped))
+        roles = ["swap" if true.of_record(one, column) in plan.swap else "" for column in one.by]
+        found = loss_of(both.numbers.floats(), theirs.floats(), places_of(columns, roles))
         lines += [] if lines else [["table", "variable", "value", *found[0].measures]]
         lines += _rows(name, found)
         errors.append(f"{name},{len(both.codes[0])},{found[0].measures['relative_mean'][0]:.6f}")

@@ -144,21 +144,6 @@ class Places:
     codes: Codes
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
-class CellFacts:
-    """What is known of cells beside mean and variance, for the forecast of distances."""
-
-    empty: NDArray[np.float64] | None
-    """The probability that the cell is zero after the swap; None where it is not forecast."""
-    step: NDArray[np.float64]
-    """By how much two records that change places change the cell: 1 for counts of records."""
-    one_way: NDArray[np.bool_]
-    """Whether the cell can only grow, or only shrink."""
-    signed: bool = False
-    """Whether some of the numbers that are added up are negative."""
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class ExpectedTable:
     """A table as it is and as a swap is expected to leave it. Confidential: it contains the true counts."""
@@ -168,8 +153,15 @@ class ExpectedTable:
     true: NDArray[np.int64] | NDArray[np.float64]
     mean: NDArray[np.float64]
     variance: NDArray[np.float64]
-    facts: CellFacts
+    empty: NDArray[np.float64] | None
+    """The probability that the cell is zero after the swap; None where it is not forecast."""
+    step: NDArray[np.float64]
+    """By how much two records that change places change the cell: 1 for counts of records."""
+    one_way: NDArray[np.bool_]
+    """Whether the cell can only grow, or only shrink."""
     places: tuple[Places, ...]
+    signed: bool = False
+    """Whether some of the numbers that are added up are negative."""
 
     @property
     def by(self) -> tuple[str, ...]:
@@ -265,19 +257,16 @@ def expected_table(dataset: Dataset, by: Sequence[str], rates: RecordRates | Non
 
     order, columns = _in_order(dataset.table.pick(by), roles, found, (area, held, swapped))
     may_grow, may_shrink = added(np.minimum(n_h, n_s) - true), added(true - np.maximum(n_h + n_s - n, 0))
-    facts = CellFacts(
-        None if empty is None else np.exp(added(empty))[order],
-        np.ones(len(found)),
-        ((may_grow == 0) | (may_shrink == 0))[order],
-    )
     return ExpectedTable(
         PublishedTable(by=tuple(by)),
         labels_of(columns),
         np.rint(added(true)).astype(np.int64)[order],
         added(mean)[order],
         added(variance)[order],
-        facts,
-        places_of(columns, [role == "swap" for role in roles]),
+        None if empty is None else np.exp(added(empty))[order],
+        np.ones(len(found)),
+        ((may_grow == 0) | (may_shrink == 0))[order],
+        places_of(columns, roles),
     )
 
 
@@ -287,12 +276,12 @@ def labels_of(columns: Sequence[Column]) -> tuple[tuple[str | None, ...], ...]:
     return tuple(zip(*texts, strict=True))
 
 
-def places_of(columns: Sequence[Column], swapped: Sequence[bool]) -> tuple[Places, ...]:
+def places_of(columns: Sequence[Column], roles: Sequence[str]) -> tuple[Places, ...]:
     """The swapped ones among the columns of a table's cells."""
     return tuple(
         Places(column.name, tuple(column.texts()), column.codes)
-        for column, moves in zip(columns, swapped, strict=True)
-        if moves
+        for column, role in zip(columns, roles, strict=True)
+        if role == "swap"
     )
 
 
@@ -426,20 +415,17 @@ def expected_scores(dataset: Dataset, asked: PublishedTable) -> ExpectedTable | 
     ]
     order, in_order = _in_order(wide, roles, keys, (area, kept, swapped))
     true_numbers = added(true)[order]
-    facts = CellFacts(
-        None if signed else np.exp(added(empty))[order],
-        step[order],
-        (added(holders[1]) == 0)[order] & (not signed),
-        signed,
-    )
     return ExpectedTable(
         asked,
         labels_of(in_order),
         true_numbers if asked.adds_up else np.rint(true_numbers).astype(np.int64),
         added(mean)[order],
         added(variance)[order],
-        facts,
-        places_of(in_order, [role == "swap" for role in roles]),
+        None if signed else np.exp(added(empty))[order],
+        step[order],
+        (added(holders[1]) == 0)[order] & (not signed),
+        places_of(in_order, roles),
+        signed,
     )
 
 
