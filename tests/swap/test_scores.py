@@ -18,7 +18,7 @@ from repeats import some_or
 from stirred import errors, swap
 from stirred.releases.folder.manifest import write_manifest
 from stirred.swap.data.dataset import load
-from stirred.swap.data.records import counted_table, source_of
+from stirred.swap.data.records import counted_table
 from stirred.swap.mechanism import _table
 from stirred.swap.plan.fields import SwapPlan
 from stirred.swap.plan.sections import LinkedTable, RateRule, table_names
@@ -191,8 +191,8 @@ def test_sums_do_not_depend_on_the_order_of_rows_or_on_binary_fractions():
         frame = pl.DataFrame({"county": ["a", "b"] * (len(weights) // 2), "h": range(len(weights)), "w": column})
         asked = swap.PublishedTable(by=["h"], weight="w")
         own = SwapPlan(swap=["county"], hold=["h", "w"], rate=0.5, publish=[asked])
-        source = source_of(load(own, frame))
-        return counted_table(source, swap.PublishedTable(by=["county"], weight="w")).numbers.texts()
+        data = load(own, frame)
+        return counted_table(data, swap.PublishedTable(by=["county"], weight="w")).numbers.texts()
 
     assert total([0.1, 0.0] * 10) == ["1.0", "0.0"]  # as floating-point numbers, ten tenths are 0.9999999999999999
     assert total([1e16, 0.0, 1.0, 0.0, -1e16, 0.0]) == ["1", "0"]

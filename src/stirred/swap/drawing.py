@@ -53,7 +53,7 @@ from stirred.swap.data.dataset import (
     stratum_columns,
     style_of,
 )
-from stirred.swap.data.records import counted_table, source_of
+from stirred.swap.data.records import counted_table
 from stirred.swap.documents import CONFIDENTIAL_NOTE, readme
 from stirred.swap.law import permutation
 from stirred.swap.law.permutation import (
@@ -130,7 +130,7 @@ class SwapRelease:
 
     def tabulate(self, by: Sequence[str]) -> Cells:
         """Counts of the released records by some columns; costs no budget."""
-        source_of(self.dataset).require(PublishedTable(by=tuple(by)))
+        self.dataset.require(PublishedTable(by=tuple(by)))
         return cells(self.table.pick(by), self.table.rows)
 
     @property
@@ -182,7 +182,7 @@ class SwapRelease:
                 write_labelled(folder / labels.file(FLAT), as_arrow(self._flat_chunks()), labels)
         if self.plan.publish:
             (folder / "tables").mkdir()
-        swapped, asked = source_of(self.dataset, self.table), self.plan.published_tables
+        swapped, asked = replace(self.dataset, table=self.table), self.plan.published_tables
         for one, name in zip(asked, table_names(asked), strict=True):
             write_table(folder / "tables" / f"{name}.csv", "csv", [counted_table(swapped, one).chunk()])
         if self.plan.saturated:
@@ -228,7 +228,7 @@ class SwapRelease:
         """Write true and released counts of every table that the plan publishes."""
         (folder / CONFIDENTIAL).write_text(CONFIDENTIAL_NOTE, encoding="utf-8")
         (folder / "tables").mkdir()
-        write_comparison(folder, self.plan, source_of(self.dataset), source_of(self.dataset, self.table))
+        write_comparison(folder, self.plan, self.dataset, replace(self.dataset, table=self.table))
         self._write_unchangeable(folder / "records_that_cannot_change.csv")
 
     def _write_unchangeable(self, path: Path) -> None:
@@ -254,7 +254,7 @@ def draw(
     progress.stage("reading")
     dataset = load(plan, data, progress)
     for one in plan.published_tables:
-        source_of(dataset).require(one)
+        dataset.require(one)
     progress.stage("counting the invariants and looking for stops")
     rates = rates_of_dataset(dataset)
     data_of_swap = swapped_data(dataset, rates or one_rate(plan))

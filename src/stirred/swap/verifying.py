@@ -55,7 +55,7 @@ from stirred.swap.data.dataset import (
     missing_from,
     roles_of,
 )
-from stirred.swap.data.records import Source, beside_record, counted_table, source_of
+from stirred.swap.data.records import beside_record, counted_table
 from stirred.swap.data.released_files import ReleasedFiles, read_files, record_of
 from stirred.swap.documents import readme
 from stirred.swap.law import theorem
@@ -115,7 +115,7 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
         same = isinstance(whole, dict) and margins.whole == whole["fingerprint"]
         verdicts.append(Verdict(same, f"recomputed and equal: {rebuilt.multiverse.invariants[0]}"))
         verdicts += _copies_agree(files)
-    verdicts += _published_tables(release, plan, source_of(data))
+    verdicts += _published_tables(release, plan, data)
     if plan.flat is not None:
         verdicts += _flat_verdicts(files, plan.flat)
     stored = [table["file"] for table in release.dictionary.values()]
@@ -216,7 +216,7 @@ def _epsilon_of_earlier_version(release: ReleaseFolder, plan: SwapPlan, strata: 
 
 def _row_verdicts(files: ReleasedFiles, name: str, found: ReadTable) -> list[Verdict]:
     """What must be so of the rows of a table: new ids, the order, nulls only where the plan allows them."""
-    entry = files.data.plan if name == MAIN else files.linked[name].plan
+    entry = files.data.plan if name == MAIN else files.data.by_name[name].plan
     verdicts = [
         Verdict(_counts_rows(found.identifiers[column]), f"{name}: '{column}' numbers the rows from 1 on")
         for column in files.release.with_role(name, "id")
@@ -243,7 +243,7 @@ def _in_order(files: ReleasedFiles, name: str, order: str) -> bool:
                 return False
             last = int(keys[-1])
     elif order == LinkedRows.order:
-        record = files.linked[name].record
+        record = files.data.by_name[name].record
         return not np.any(record[1:] < record[:-1])
     return True
 
@@ -270,7 +270,7 @@ def _cell(files: ReleasedFiles, name: str, column: str, part: slice, copies: Map
     if column in found.identifiers:
         return Cell(column, found.identifiers[column][part].to_numpy())
     if column in copies:  # with all values of the record's column, also those of records without linked rows
-        return Cell(column, copies[column].codes[files.linked[name].record[part]], copies[column])
+        return Cell(column, copies[column].codes[files.data.by_name[name].record[part]], copies[column])
     return Cell(column, found.table[column].codes[part], found.table[column])
 
 
@@ -281,7 +281,7 @@ def _copies_agree(files: ReleasedFiles) -> list[Verdict]:
             count_differing(files.tables[name].table[copy], files.data.table[target], entry.record) == 0,
             f"{name}: '{copy}' agrees with the record",
         )
-        for name, entry in files.linked.items()
+        for name, entry in files.data.by_name.items()
         for copy, target in entry.copies.items()
     ]
 
@@ -394,17 +394,17 @@ def _flat_labels(release: ReleaseFolder, tables: Sequence[ReleasedTable], column
     return None if release.is_by_version_before(0, 8) else flat_labels(tables, columns)
 
 
-def _published_tables(release: ReleaseFolder, plan: SwapPlan, source: Source) -> list[Verdict]:
+def _published_tables(release: ReleaseFolder, plan: SwapPlan, data: Dataset) -> list[Verdict]:
     """Whether the published tables can be counted or added up from the microdata."""
-    verdicts, main = [], source.main
+    verdicts, main = [], data.table
     with tempfile.TemporaryDirectory() as scratch:
         for asked, file, form in _published(release, plan):
             again = Path(scratch) / Path(file).name
             if asked is None:
                 chunk = counted_chunk(main, cells(main.pick(main.columns), main.rows))
             else:
-                source.require(asked)
-                chunk = counted_table(source, asked).chunk()
+                data.require(asked)
+                chunk = counted_table(data, asked).chunk()
             write_table(again, form, [chunk])
             same = _same_table(again, inside(release.path, file), form, release.by_these_programs)
             what = "sums" if asked is not None and asked.adds_up else "counts"

@@ -41,7 +41,7 @@ from stirred.swap.checking.forecast import ExpectedTable, Places, places_of
 from stirred.swap.checking.revealing import Revealing, alone_in_a_margin, reveal_swap
 from stirred.swap.data.counting import count_margins
 from stirred.swap.data.dataset import Dataset, load
-from stirred.swap.data.records import CountedTable, Source, counted_table, number_cell, side_by_side, source_of
+from stirred.swap.data.records import CountedTable, counted_table, number_cell, side_by_side
 from stirred.swap.data.released_files import read_files
 from stirred.swap.law.moments import expected_absolute_error
 from stirred.swap.plan.fields import SwapPlan
@@ -179,7 +179,7 @@ def _quantiles(distance: Floats, ids: NDArray[np.unsignedinteger], cells: Floats
     return found
 
 
-def write_comparison(folder: Path, plan: SwapPlan, true: Source, released: Source) -> None:
+def write_comparison(folder: Path, plan: SwapPlan, true: Dataset, released: Dataset) -> None:
     """Write true and released numbers of every published table, their errors and the information loss.
 
     ``errors.csv`` has the mean absolute percentage error of each table, ``information_loss.csv`` all distances for
@@ -237,11 +237,11 @@ def for_custodian(
 
 
 def _errors(release: ReleaseFolder, plan: SwapPlan, dataset: Dataset) -> CustodianNote:
-    true, released = source_of(dataset), source_of(read_files(release, plan).data)
+    released = read_files(release, plan).data
     asked = plan.published_tables or tuple(
         PublishedTable(by=(plan.swap[0], name)) for name in dataset.held[:_MOST_TABLES]
     )
-    rows = [_row(one, counted_table(true, one), counted_table(released, one)) for one in asked]
+    rows = [_row(one, counted_table(dataset, one), counted_table(released, one)) for one in asked]
     words = (
         "Counted from the released rows as they stand, against the confidential file. The relative error is a mean "
         "over cells that are not 0 in truth. The corrected estimates of stirred estimate are not compared here."

@@ -32,7 +32,6 @@ from numpy.typing import NDArray
 from stirred._display import withheld
 from stirred.swap.data.counting import RecordRates, key_of, look_up, one_rate, pairs
 from stirred.swap.data.dataset import Dataset, stratum_columns
-from stirred.swap.data.records import Source, source_of
 from stirred.swap.law.moments import (
     LawConstants,
     cell_moments,
@@ -326,11 +325,11 @@ class _Scores:
 
 def expected_scores(dataset: Dataset, asked: PublishedTable) -> ExpectedTable | None:
     """The forecast of a table of linked rows, sums or weighted counts; None where it would take too many cells."""
-    plan, source = dataset.plan, source_of(dataset)
-    named = [source.of_record(asked, name) for name in asked.by]
+    plan = dataset.plan
+    named = [dataset.of_record(asked, name) for name in asked.by]
     roles = [_role(dataset, name) for name in named]
-    columns = source.columns(asked, asked.by)
-    rows, record = source.rows(asked), source.record(asked)
+    columns = dataset.columns_of(asked, asked.by)
+    rows, record = dataset.rows_of(asked), dataset.record_of(asked)
 
     kept = group([column for column, role in zip(columns, roles, strict=True) if role == "hold"], rows)
 
@@ -342,7 +341,7 @@ def expected_scores(dataset: Dataset, asked: PublishedTable) -> ExpectedTable | 
     strata = dataset.strata
     if max((strata.count + 1) * swapped.count, dataset.records) * kept.count >= 1 << 63:
         return None
-    scores = _scores(source, asked, record, kept)
+    scores = _scores(dataset, asked, record, kept)
     where = strata.ids[scores.record].astype(np.int64)
     # Cells of held values by stratum, and of both by stratum, from the entries
     outer, at_outer = np.unique(where * kept.count + scores.row, return_inverse=True)
@@ -429,10 +428,10 @@ def expected_scores(dataset: Dataset, asked: PublishedTable) -> ExpectedTable | 
     )
 
 
-def _scores(source: Source, asked: PublishedTable, record: NDArray[np.integer], kept: Groups) -> _Scores:
+def _scores(dataset: Dataset, asked: PublishedTable, record: NDArray[np.integer], kept: Groups) -> _Scores:
     """Scores by record and row of the table, added up exactly."""
     rows = len(record)
-    numbers = row_numbers(source.columns(asked, asked.added), rows)
+    numbers = row_numbers(dataset.columns_of(asked, asked.added), rows)
     if asked.linked is None:
         return _Scores(record.astype(np.int64), kept.ids.astype(np.int64), numbers.floats())
     keys, entry = np.unique(record.astype(np.int64) * kept.count + kept.ids, return_inverse=True)

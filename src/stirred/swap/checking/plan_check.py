@@ -63,7 +63,6 @@ from stirred.swap.data.counting import (
     strata_of_dataset,
 )
 from stirred.swap.data.dataset import Dataset, InputDataset, constant_columns, kept_with_dropped_ids, load
-from stirred.swap.data.records import source_of
 from stirred.swap.law import theorem
 from stirred.swap.law.permutation import later_rounds
 from stirred.swap.plan.fields import SwapPlan
@@ -312,7 +311,7 @@ def check(
         raise errors.unique_on_sums()
     plan.require_tables([*asked, *keys])
     for one in (*asked, *keys):
-        source_of(dataset).require(one)
+        dataset.require(one)
     stays = stay_probabilities(dataset, strata, by_record, later) if keys else None
     possible = [one for one in asked if has_formulas(dataset, one)]
     forecasts = [(one, expected_forecast(dataset, one, by_record)) for one in possible]
@@ -369,7 +368,7 @@ def has_formulas(dataset: Dataset, asked: PublishedTable) -> bool:
     plan = dataset.plan
     if asked.of_records:
         return not (plan.rounds and plan.rates) or _is_kept(dataset, asked.by)
-    moving = any(source_of(dataset).of_record(asked, name) in plan.swap for name in asked.by)
+    moving = any(dataset.of_record(asked, name) in plan.swap for name in asked.by)
     return not moving or not (plan.rounds or plan.rates)
 
 

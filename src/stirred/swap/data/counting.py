@@ -26,7 +26,7 @@ from stirred._threads import thread_pool
 from stirred.invariants import Margin, fingerprint
 from stirred.spec import Specification
 from stirred.swap.data.dataset import Dataset, fine_columns, stratum_columns
-from stirred.swap.data.records import Source, beside_record, classes_of, kinds_of, source_of, whole_fingerprint
+from stirred.swap.data.records import beside_record, classes_of, kinds_of, whole_fingerprint
 from stirred.swap.law.theorem import epsilon, epsilon_of_rates
 from stirred.swap.plan.fields import SwapPlan
 from stirred.swap.plan.sections import MAIN, PublishedTable, RateRule
@@ -272,21 +272,20 @@ class RatesByStratum:
 
 def rates_of_dataset(dataset: Dataset) -> RecordRates | None:
     """The rates of records by the plan's rules; None for a plan with one rate."""
-    plan, held, source = dataset.plan, dataset.held, source_of(dataset)
+    plan, held, table = dataset.plan, dataset.held, dataset.table
     if not plan.rates:
         return None
     for one in plan.rates:
-        own = source.linked[one.table].held.columns if one.table is not None else ()
+        own = dataset.by_name[one.table].held.columns if one.table is not None else ()
         for column in one.columns:
             if column not in (*plan.match, *held, *own):  # with hold = "rest" the plan alone does not tell
                 raise errors.rate_by_unknown(column, one.table)
-    table = source.main
     rule = np.full(table.rows, len(plan.rates) - 1, dtype=np.uint8)
     shared: NDArray[np.int64] | None = None
     for number in reversed(range(len(plan.rates) - 1)):  # earlier rules overwrite later ones
         one = plan.rates[number]
         if one.table is not None:
-            rule[_with_such_a_row(one, source)] = number
+            rule[_with_such_a_row(one, dataset)] = number
             continue
         fits = _where(one, table.columns, table.rows)
         if one.counts:
@@ -312,22 +311,22 @@ def unique_records(dataset: Dataset) -> NDArray[np.bool_]:
     return np.asarray(_sharing(_alike_in_all_kept(dataset)) == 1)
 
 
-def _with_such_a_row(rule: RateRule, source: Source) -> NDArray[np.bool_]:
+def _with_such_a_row(rule: RateRule, dataset: Dataset) -> NDArray[np.bool_]:
     """Which records have a row of the rule's linked table that meets all of its conditions."""
     asked = PublishedTable(by=tuple(dict.fromkeys(rule.columns)), table=rule.table)
-    rows = dict(zip(asked.by, source.columns(asked, asked.by), strict=True))
-    fits = _where(rule, rows, source.rows(asked))
+    rows = dict(zip(asked.by, dataset.columns_of(asked, asked.by), strict=True))
+    fits = _where(rule, rows, dataset.rows_of(asked))
     if rule.counted is not None:
-        fits &= _sharing(group([rows[name] for name in rule.counted], source.rows(asked))) <= (rule.at_most or 1)
-    found = np.zeros(source.main.rows, dtype=np.bool_)
-    found[source.record(asked)[fits]] = True
+        fits &= _sharing(group([rows[name] for name in rule.counted], dataset.rows_of(asked))) <= (rule.at_most or 1)
+    found = np.zeros(dataset.records, dtype=np.bool_)
+    found[dataset.record_of(asked)[fits]] = True
     return found
 
 
-def values_nobody_has(rule: RateRule, source: Source) -> list[tuple[str, str]]:
+def values_nobody_has(rule: RateRule, dataset: Dataset) -> list[tuple[str, str]]:
     """Columns and values of a rule's ``where`` that are in no row of the data: misspelt, or rightly absent."""
     asked = PublishedTable(by=tuple(rule.where), table=rule.table) if rule.where else None
-    found = () if asked is None else zip(rule.where.items(), source.columns(asked, asked.by), strict=True)
+    found = () if asked is None else zip(rule.where.items(), dataset.columns_of(asked, asked.by), strict=True)
     return [
         (name, value)
         for (name, values), column in found

@@ -36,10 +36,11 @@ from stirred.releases.folder.documents import ReleasedTable
 from stirred.releases.mechanism import Data
 from stirred.releases.plans import by_table
 from stirred.swap.plan.fields import SwapPlan
-from stirred.swap.plan.sections import MAIN, LinkedTable
+from stirred.swap.plan.sections import MAIN, LinkedTable, PublishedTable
 from stirred.tables import Column, Input, Table, open_input
 from stirred.tables.columns import exact_values, plain_type, smallest_type
 from stirred.tables.csv_style import USUAL, CsvStyle
+from stirred.tables.exact_numbers import require_numeric
 from stirred.tables.groups import Groups, anonymous, cells, group
 from stirred.tables.labelled_files import Labels
 from stirred.tables.reading.inputs import Told, shares
@@ -299,6 +300,63 @@ class Dataset:
     def linked_columns(self) -> dict[str, tuple[str, ...]]:
         """The held columns of each linked table."""
         return {entry.plan.name: tuple(entry.held.columns) for entry in self.linked}
+
+    @property
+    def by_name(self) -> dict[str, Linked]:
+        """The linked tables by their names."""
+        return {entry.plan.name: entry for entry in self.linked}
+
+    # -- what tables of counts and of sums see: records, or linked rows beside the columns of their record -------
+
+    def of_record(self, asked: PublishedTable, name: str) -> str | None:
+        """The column of the record that ``name`` means in a table; None for a linked table's own."""
+        if asked.linked is None:
+            return name
+        linked = self.by_name[asked.linked]
+        return None if name in linked.held.columns else linked.copies.get(name, name)
+
+    def rows_of(self, asked: PublishedTable) -> int:
+        """How many rows are counted."""
+        return self.records if asked.linked is None else self.by_name[asked.linked].held.rows
+
+    def record_of(self, asked: PublishedTable) -> NDArray[np.integer]:
+        """The record of each row that is counted."""
+        return np.arange(self.records) if asked.linked is None else self.by_name[asked.linked].record
+
+    def columns_of(self, asked: PublishedTable, names: Sequence[str]) -> list[Column]:
+        """Columns of the rows that are counted."""
+        found = []
+        for name in names:
+            column = self._values_of(asked, name)
+            if asked.linked is not None and self.of_record(asked, name) is not None:
+                column = Column(name, column.codes[self.by_name[asked.linked].record], column.values)
+            found.append(column)
+        return found
+
+    def require(self, asked: PublishedTable) -> None:
+        """Raise unless the release will have the columns of a table, and those that are added up are numbers."""
+        known = list(self.table.columns)
+        if asked.linked is not None:
+            linked = self.by_name[asked.linked]
+            known = list(dict.fromkeys([*linked.held.columns, *linked.copies, *known]))
+        for names, how in ((asked.by, "by"), (asked.added, "that adds up")):
+            if unknown := [name for name in names if name not in known]:
+                elsewhere = [
+                    table
+                    for table, columns in self.linked_columns.items()
+                    if asked.linked is None and set(unknown) <= set(columns)
+                ]
+                raise errors.table_columns(unknown, known, asked.linked, elsewhere, how)
+        for name in asked.added:
+            require_numeric(self._values_of(asked, name))
+
+    def _values_of(self, asked: PublishedTable, name: str) -> Column:
+        """A column without its rows."""
+        target = self.of_record(asked, name)
+        if target is not None:
+            return self.table[target]
+        assert asked.linked is not None
+        return self.by_name[asked.linked].held[name]
 
 
 @withheld

@@ -33,11 +33,6 @@ class ReleasedFiles:
     def __repr__(self) -> str:
         return f"<ReleasedFiles: {self.data.records:,} released records>"
 
-    @property
-    def linked(self) -> dict[str, Linked]:
-        """The linked tables by their names."""
-        return {entry.plan.name: entry for entry in self.data.linked}
-
     def copies(self, name: str) -> dict[str, Column]:
         """The columns of a table that repeat one of the record, categorical where the copy is; none of the main one."""
         if name == MAIN:
@@ -45,7 +40,7 @@ class ReleasedFiles:
         read = self.tables[name].table
         return {
             copy: self.data.table[target].copied(copy, read[copy].categories is not None)
-            for copy, target in self.linked[name].copies.items()
+            for copy, target in self.data.by_name[name].copies.items()
         }
 
 

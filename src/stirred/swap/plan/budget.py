@@ -40,7 +40,6 @@ from stirred.spec.exact import display
 from stirred.swap.checking.plan_check import expected_forecast, has_formulas
 from stirred.swap.data.counting import count_margins, strata_of_dataset
 from stirred.swap.data.dataset import Dataset, load
-from stirred.swap.data.records import source_of
 from stirred.swap.law import theorem
 from stirred.swap.plan.fields import SwapPlan
 from stirred.swap.plan.sections import PublishedTable
@@ -262,7 +261,7 @@ def _value(known: _Known, target: Target, rate: Fraction) -> float:
         return value_on(target, known.curve(rate))
     assert isinstance(target, ErrorTarget) and known.dataset is not None
     asked = PublishedTable.of({"by": target.by, **({} if target.table is None else {"table": target.table})})
-    source_of(known.dataset).require(asked)
+    known.dataset.require(asked)
     other = replace(known.dataset, plan=known.dataset.plan.model_copy(update={"rate": rate, "rates": ()}))
     found = expected_forecast(other, asked) if has_formulas(other, asked) else None
     if found is None:
