@@ -28,7 +28,7 @@ from stirred._compiled import kernel as compiled
 from stirred._display import withheld
 from stirred.noise import SeededSource
 from stirred.spec import Specification, facts
-from stirred.swap.checking.agreeing_columns import Agreeing, Places, Rows, search
+from stirred.swap.checking.agreeing_columns import STEP, Agreeing, Places, Rows, search, sketched
 from stirred.swap.data.counting import RecordRates
 from stirred.swap.data.dataset import Dataset, stratum_columns
 from stirred.swap.law import permutation
@@ -53,9 +53,6 @@ LEAST_EXCESS = 0.004
 """Columns whose groups agree by less than this cannot put back a share of records that is worth telling."""
 _LOOKED_AT = 6
 """Sets of columns for which the share is computed, of those that agree most."""
-_SKETCH = 1 << 20
-_STEP = 16
-"""Every so many rows are counted to know which groups are large."""
 _LARGE = 256
 """Groups that seem larger than this are divided before they are sampled."""
 _SMALL_FILE, _SHUFFLES = 1 << 16, 4
@@ -423,9 +420,8 @@ def gathered(rows: Rows, columns: Sequence[str], most: int = _GATHERED) -> Membe
     owner = np.arange(rows.count, dtype=np.uint32) if rows.record is None else rows.record
     share = min(1.0, most / rows.count)
     if share < 1:
-        sketch = np.zeros(_SKETCH, dtype=np.uint32)
         kept = np.zeros(rows.count, dtype=np.bool_)
-        _choose(cell, owner, sketch, np.uint64(int(share * 2.0**64)), kept)
+        _choose(cell, owner, sketched(cell), np.uint64(int(share * 2.0**64)), kept)
         cell, owner = cell[kept], owner[kept]
     shuffled = owner.astype(np.uint64)
     _scramble(shuffled)
@@ -447,11 +443,9 @@ def _scramble(numbers):  # type: ignore[no-untyped-def]
 def _choose(cell, owner, sketch, bound, kept):  # type: ignore[no-untyped-def]
     """Mark a sample of whole groups; members of one that seems large get one of several new numbers before."""
     low = np.uint64(len(sketch) - 1)
-    for row in range(0, len(cell), _STEP):
-        sketch[mixed(cell[row]) & low] += np.uint32(1)
     for row in range(len(cell)):
         number = mixed(cell[row])
-        size = np.int64(sketch[number & low]) * _STEP
+        size = np.int64(sketch[number & low]) * STEP
         if size > _LARGE:
             number = mixed(number + mixed(np.uint64(owner[row]) + np.uint64(5)) % np.uint64(size // 48))
         cell[row] = number
