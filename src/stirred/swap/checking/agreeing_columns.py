@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred._compiled import kernel
-from stirred._display import withheld
+from stirred._display import confidential
 from stirred._threads import thread_pool
 from stirred.tables.columns import Codes
 from stirred.tables.groups import mixed
@@ -63,8 +63,7 @@ _RECORD_BITS = np.uint64(24)
 Hashes = NDArray[np.uint64]
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class Rows:
     """The rows of one table: their columns, and for each row its record, None where rows are records."""
 
@@ -85,8 +84,7 @@ class Rows:
         return found
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class Places:
     """What is swapped, per record: the stratum, and for each target the swap value and its share in the stratum."""
 
@@ -140,8 +138,7 @@ def _unlike(order: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     return chosen
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class _Slice:
     """Some rows of a table, those with equal values of one column together."""
 

@@ -25,14 +25,13 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred._display import withheld
+from stirred._display import confidential
 from stirred._lazy import later
 from stirred._progress import Progress
 from stirred.releases.folder.release_folder import ReleaseFolder
@@ -58,8 +57,7 @@ PERCENTS = (10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99, 100)
 DISTANCES = ("absolute", "relative", "root")
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class LossBy:
     """Measures of a table for each value of a swapped column; ``variable`` is "" for the whole table. Confidential."""
 

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred._display import withheld
+from stirred._display import confidential
 from stirred.swap.data.counting import RecordRates, key_of, look_up, one_rate, pairs
 from stirred.swap.data.dataset import Dataset, stratum_columns
 from stirred.swap.law.moments import (
@@ -53,8 +53,7 @@ Integers = NDArray[np.int64]
 _MOST_PAIRS = 50_000_000
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class CellsBefore:
     """Mean and variance of cells before a round, by their keys, which are increasing; other cells are empty."""
 
@@ -133,8 +132,7 @@ _MOST_UNEQUAL_PAIRS = 1_000_000
 """Cells of strata in which records have different rates: each takes about a hundred microseconds."""
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class Places:
     """A swapped column of a table: which of its values each cell has."""
 
@@ -313,8 +311,7 @@ _MOST_SCORE_PAIRS = 20_000_000
 """Cells of strata: they take twice the memory of those of plain counts."""
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class _Scores:
     """What records bring into rows of a table: one entry for each record and row in which it has something."""
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._compiled import kernel as compiled
-from stirred._display import withheld
+from stirred._display import confidential
 from stirred.noise import SeededSource
 from stirred.spec import Specification, facts
 from stirred.swap.checking.agreeing_columns import STEP, Agreeing, Places, Rows, search, sketched
@@ -119,8 +119,7 @@ class Undoing:
         return next((one for one in self.found if one.believed), None)
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class Swapped:
     """A table of records and its linked rows, as far as putting back needs them: of the data, or of a release."""
 
@@ -403,8 +402,7 @@ def releases_stops(plan: SwapPlan, found: Together | None, changed: float) -> li
 # -- groups --------------------------------------------------------------------------------------------------
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class Members:
     """Groups of two records or more, each record once: those of group g stand from ``starts[g]`` to ``starts[g+1]``."""
 

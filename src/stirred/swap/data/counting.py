@@ -13,7 +13,6 @@ That is what the theorem needs (docs/guarantee.md); nothing here may look at a s
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -21,7 +20,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._compiled import kernel
-from stirred._display import withheld
+from stirred._display import confidential
 from stirred._threads import thread_pool
 from stirred.invariants import Margin, fingerprint
 from stirred.spec import Specification
@@ -38,7 +37,7 @@ _SIDE_BY_SIDE = 1 << 25
 """Records up to which margins are counted at the same time."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class CountedMargin:
     """A margin after counting: only sums are kept, since it may have tens of millions of cells."""
 
@@ -52,20 +51,14 @@ class CountedMargin:
     pairs: NDArray[np.float64]
     """and the ordered pairs of rows that share a cell."""
 
-    def __repr__(self) -> str:
-        return f"<CountedMargin: {self.margin}; counts are confidential and not shown>"
 
-
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class Margins:
     """Counted invariants: by match and hold, by match and swap, and per linked table by match and its held columns."""
 
     counted: tuple[CountedMargin, ...]
     whole: str | None = None
     """Fingerprint of the records with their linked rows, where there are any."""
-
-    def __repr__(self) -> str:
-        return f"<Margins: {len(self.counted)} counted margins; counts are confidential and not shown>"
 
     @property
     def held(self) -> CountedMargin:
@@ -140,7 +133,7 @@ def _fingerprint_of_whole(dataset: Dataset) -> str:
     return whole_fingerprint(fixed, [kinds_of(entry, dataset.records) for entry in dataset.linked])
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class Strata:
     """Sizes of strata, and which of them a swap can change, as the invariants determine them."""
 
@@ -148,9 +141,6 @@ class Strata:
     held_varies: NDArray[np.bool_]
     """Whether the stratum has two records that differ in what is held, linked rows included."""
     swapped_varies: NDArray[np.bool_]
-
-    def __repr__(self) -> str:
-        return f"<Strata: {len(self.sizes):,} strata; their sizes are confidential and not shown>"
 
     @property
     def largest(self) -> int:
@@ -210,8 +200,7 @@ def varies(groups: Groups, codes: Codes) -> NDArray[np.bool_]:
     return found
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class RecordRates:
     """A rule for every record: record i has the rate ``rates[rule[i]]``."""
 
@@ -229,15 +218,12 @@ class RecordRates:
         return counts
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class RatesByStratum:
     """How many records of each stratum have which rate: ``counts[stratum, rule]``. A function of the invariants."""
 
     rates: tuple[Fraction, ...]
     counts: NDArray[np.int64]
-
-    def __repr__(self) -> str:
-        return f"<RatesByStratum: {len(self.rates)} rules; counts are confidential and not shown>"
 
     def largest(self, among: NDArray[np.bool_]) -> tuple[int, ...]:
         """For each rule the size of the largest of some strata that has a record of it; 0 if none has."""

@@ -19,7 +19,7 @@ values ("merge strata with one swap value") would have no finite epsilon.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._compiled import kernel
-from stirred._display import withheld
+from stirred._display import confidential
 from stirred._progress import Progress, Silent
 from stirred._threads import meanwhile
 from stirred.releases.folder.documents import ReleasedTable
@@ -250,8 +250,7 @@ _VARYING = 0.01
 """The share of rows in which a column of a group may differ, by errors in the file."""
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class Linked:
     """A linked table: its held columns, which others repeat a swap variable of the record, and which row of the main
     table each of its rows belongs to."""
@@ -262,8 +261,7 @@ class Linked:
     record: NDArray[np.uint32]
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class LinkedInput(Linked):
     """A linked table of the confidential data."""
 
@@ -272,8 +270,7 @@ class LinkedInput(Linked):
     """Names to be written, in the order of the input."""
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class Dataset:
     """Records and a plan, brought together: those of the data, or of a release, in which the invariants are the same.
     ``held`` is the plan's hold with "rest" spelled out."""
@@ -359,8 +356,7 @@ class Dataset:
         return self.by_name[asked.linked].held[name]
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class InputDataset(Dataset):
     """The confidential data, with what was read."""
 
@@ -558,8 +554,7 @@ def _looked(plan: SwapPlan) -> bool:
     return plan.chosen_from == "this data" or plan.looked_at in ("types and formats", "values")
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class _Read:
     """A table as it was read, and the nulls that it must not have."""
 
@@ -580,8 +575,7 @@ def _read(opened: Input, columns: Sequence[str], identifiers: Sequence[str], nul
     return _Read(found.table, found.identifiers, forbidden)
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class _ReadLinked:
     """A linked table as it was read, not tied to its records yet."""
 

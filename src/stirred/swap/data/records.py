@@ -10,14 +10,13 @@ Tables of counts and of sums see records, or linked rows beside the columns of t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
 from stirred._compiled import kernel
-from stirred._display import withheld
+from stirred._display import confidential
 from stirred.swap.data.dataset import Dataset, Linked
 from stirred.swap.plan.sections import PublishedTable
 from stirred.tables import Column, Table
@@ -27,8 +26,7 @@ from stirred.tables.groups import Groups, anonymous, cells, free_label, group, m
 from stirred.tables.writing import Cell, Chunk
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class LinkedKinds:
     """Per record the sorted kinds of its linked rows: ``kinds[starts[r] : starts[r + 1]]``."""
 
@@ -149,8 +147,7 @@ def _mix_sequences(kinds, starts, state):  # type: ignore[no-untyped-def]
             state[record, lane] = mixed(found ^ np.uint64(0xD1B54A32D192ED03))
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class CountedTable:
     """The cells of a table that have a row, in the order of their codes, and the number of each."""
 

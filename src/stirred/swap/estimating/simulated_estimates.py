@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred._display import withheld
+from stirred._display import confidential
 from stirred._lazy import later
 from stirred.estimates.answers import Parts
 from stirred.noise import SeededSource
@@ -49,8 +49,7 @@ _MOST_DRAWN = 2 * 10**8
 _MOST_CELLS = 2 * 10**7
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class ReleasedRecords:
     """The released records one by one, as far as a question needs them."""
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._bounded_reading import plain
-from stirred._display import withheld
+from stirred._display import confidential
 from stirred.loss import (
     GaussianCurve,
     PowerCurve,
@@ -115,8 +115,7 @@ _MOST_STRATA = 20_000
 """Strata in which the most and the least exposed pairs are looked for; of more, every second or third and so on."""
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class Cells:
     """The records of strata that a swap can change: one entry for each stratum, held value and swap value.
 

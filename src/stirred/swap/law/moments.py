@@ -63,7 +63,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stirred._display import withheld
+from stirred._display import confidential
 from stirred._lazy import later
 from stirred.loss.curves.swap_laws import derangements
 from stirred.swap.data.counting import RatesByStratum
@@ -82,8 +82,7 @@ WEAKEST = 0.1
 """An association that shrinks to less than this part of itself is not undone: its error would be ten times as large."""
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class LawConstants:
     """What the moments of strata of these sizes need to know of the law of their permutations sigma."""
 

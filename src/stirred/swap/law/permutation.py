@@ -27,7 +27,6 @@ rows as they are written.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
@@ -35,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred._compiled import kernel
-from stirred._display import withheld
+from stirred._display import confidential
 from stirred.noise import (
     RandomSource,
     derange_groups,
@@ -55,8 +54,7 @@ from stirred.tables.groups import Groups, cells, fits_one_key, group, packed, un
 from stirred.tables.writing import Cell, Chunk
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class Moves:
     """Who receives whose swap variables: record ``receiver[i]`` those of ``giver[i]``. Never to be published.
 
@@ -150,7 +148,7 @@ def draw_later_rounds(plan: SwapPlan, table: Table, source: RandomSource) -> Tab
     return table
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class LaterRounds:
     """Later rounds over the cells of match and swap values of the first one. A function of the invariants."""
 
@@ -161,9 +159,6 @@ class LaterRounds:
     rates: tuple[Fraction, ...]
     sizes: tuple[NDArray[np.int64], ...]
     """For each later round, the size of the group that a cell is in."""
-
-    def __repr__(self) -> str:
-        return f"<LaterRounds: {len(self.rates)} rounds; counts are confidential and not shown>"
 
     @property
     def not_selected(self) -> Fraction:
@@ -226,8 +221,7 @@ class Rows(Protocol):
         ...
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class SortedRows:
     """Rows sorted by all their columns, kept as packed keys."""
 
@@ -247,8 +241,7 @@ class SortedRows:
             yield [found[name] if name in found else Cell(name, _numbers(part)) for name in self.columns]
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class ShuffledRows:
     """Rows in a uniformly random order: ``permutation[i]`` is the table's row written as the i-th."""
 
@@ -270,8 +263,7 @@ class ShuffledRows:
             ]
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class LinkedRows:
     """LinkedInput rows record by record, in the order of the released records, shuffled within each."""
 

@@ -14,12 +14,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
 from stirred import errors
+from stirred._display import confidential
 from stirred._progress import Progress, Silent
 from stirred.loss.curves.power_curves import PowerCurve
 from stirred.loss.curves.swap_curves import swap_power_curve, swap_power_curve_up_to
@@ -58,7 +59,7 @@ INSTEAD = (
 )
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class _Known:
     """What is known of the strata, and the data where they were read."""
 
@@ -68,9 +69,6 @@ class _Known:
     """The sizes of all strata that a swap can change; None where any size up to ``changeable`` may occur."""
     changeable: int
     dataset: Dataset | None
-
-    def __repr__(self) -> str:
-        return "<_Known: sizes of strata, not shown>"
 
     def curve(self, rate: Fraction) -> PowerCurve:
         if self.sizes is not None:
