@@ -292,16 +292,18 @@ def _labelled_verdicts(files: ReleasedFiles) -> list[Verdict]:
     They are written again and compared: byte for byte, or where other versions of the programs wrote them by what
     is in them.
     """
-    listed = {name: labels for name in files.tables if (labels := files.release.labels(name)) is not None}
-    return [verdict for name, labels in listed.items() for verdict in _verdicts_of_labels(files, name, labels)]
-
-
-def _verdicts_of_labels(files: ReleasedFiles, name: str, labels: Labels) -> list[Verdict]:
-    numbered = files.release.with_role(name, "id", "link")
-    if labels != labels.of(list(files.release.columns(name)), numbered):
-        words = f"{labels.file(name)} has the rows of its table and the labels of the data dictionary"
-        return [Verdict(False, f"{words} (not so: the dictionary has labels of columns that the table has not)")]
-    return _compare_labelled(files, name, _chunks(files, name), labels)
+    verdicts = []
+    for name in files.tables:
+        if (labels := files.release.labels(name)) is None:
+            continue
+        numbered = files.release.with_role(name, "id", "link")
+        if labels == labels.of(list(files.release.columns(name)), numbered):
+            verdicts += _compare_labelled(files, name, _chunks(files, name), labels)
+        else:
+            words = f"{labels.file(name)} has the rows of its table and the labels of the data dictionary"
+            words += " (not so: the dictionary has labels of columns that the table has not)"
+            verdicts.append(Verdict(False, words))
+    return verdicts
 
 
 def _compare_labelled(files: ReleasedFiles, name: str, rows: Iterator[Chunk], labels: Labels) -> list[Verdict]:

@@ -295,7 +295,8 @@ def check(
     undoing = undoing_of(data_of_swap, kept_with_dropped_ids(dataset))
     if undoing_stops(plan, undoing):
         undoing = with_remedies(data_of_swap, undoing)
-    earlier = [] if ledger is None else [entry.specification for entry in _opened(ledger).entries() if entry.counted]
+    opened = Ledger.open(ledger) if isinstance(ledger, str | Path) else ledger
+    earlier = [] if opened is None else [entry.specification for entry in opened.entries() if entry.counted]
     changes = movement.expected_changed_share
     several = together(dataset, earlier, changes)
     stops = find_stops(dataset)
@@ -354,10 +355,6 @@ def check(
     )
 
 
-def _opened(ledger: Ledger | str | Path) -> Ledger:
-    return ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
-
-
 def _rates(plan: SwapPlan) -> str:
     rounds = f" and {len(plan.rounds)} later rounds" if plan.rounds else ""
     return (f"rate {plan.rate}" if plan.rate is not None else "rates by rule") + rounds
@@ -382,9 +379,14 @@ def _at_last_rate(dataset: Dataset, tables: Sequence[ExpectedTable]) -> tuple[fl
     """Expected MAPEs at the last rule's rate for all records; none for a plan with one rate."""
     if not dataset.plan.rates:
         return ()
-    plan = dataset.plan.model_copy(update={"rate": dataset.plan.rates[-1].rate, "rates": ()})
-    found = [expected_forecast(replace(dataset, plan=plan), table.asked) for table in tables]
+    tried = at_rate(dataset, dataset.plan.rates[-1].rate)
+    found = [expected_forecast(tried, table.asked) for table in tables]
     return tuple(table.expected_mape for table in found if table is not None)
+
+
+def at_rate(dataset: Dataset, rate: Fraction) -> Dataset:
+    """The same data with a plan of one rate."""
+    return replace(dataset, plan=dataset.plan.model_copy(update={"rate": rate, "rates": ()}))
 
 
 def _each_rate(rates: Rates) -> tuple[Fraction, ...]:
@@ -437,7 +439,7 @@ def _what_if(
 
 def _expected_error(dataset: Dataset, rate: Fraction, asked: Sequence[PublishedTable]) -> float | None:
     """The mean over tables of their expected MAPE at a rate; None if there is none, or one is too large to forecast."""
-    tried = replace(dataset, plan=dataset.plan.model_copy(update={"rate": rate, "rates": ()}))
+    tried = at_rate(dataset, rate)
     if any(set(one.added) & set(tried.plan.swap) for one in asked):
         return None  # these variables would be swapped
     tables = [expected_forecast(tried, one) for one in asked]

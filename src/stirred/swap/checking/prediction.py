@@ -19,7 +19,7 @@ others together for these eighty lines. Besides, which releases stop would then 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import sqrt
@@ -31,7 +31,7 @@ from stirred import errors
 from stirred._compiled import kernel
 from stirred._threads import thread_pool
 from stirred.swap.data.dataset import Dataset
-from stirred.swap.plan.sections import MAIN
+from stirred.tables import Table
 from stirred.tables.columns import Codes, Column
 from stirred.tables.groups import mixed
 
@@ -232,8 +232,11 @@ def measure(dataset: Dataset) -> Telling:
     """Try every held column, every pair, and all together, on a sample of the rows."""
     told: list[Told] = []
     columns = pairs = 0
-    for table in _tables(dataset):
-        names = list(table.held)
+    swapped = dataset.table.pick(dataset.plan.swap)
+    for held, record in dataset.held_tables():
+        ids = dataset.strata.ids if record is None else dataset.strata.ids[record]
+        table = _Table(held, record, ids, dataset.strata.count, swapped)
+        names = list(held.columns)
         groups = [(name,) for name in names] + list(combinations(names, 2))
         columns, pairs = columns + len(names), pairs + len(groups) - len(names)
         by_slice: dict[str, list[tuple[str, ...]]] = {"": []}
@@ -242,7 +245,7 @@ def measure(dataset: Dataset) -> Telling:
         for name, sets in by_slice.items():
             part = _part(table, name)
             for variable, codes in part.swapped.items():
-                if 0 < int(codes.max(initial=0)) < _MOST_VALUES and names:
+                if 0 < int(codes.max(initial=0)) < _MOST_VALUES:
                     told += _of_variable(part, variable, codes, sets, with_tree=name == "")
     ranked = sorted(told, key=lambda one: (-one.share, len(one.columns), one.columns))
     return Telling(tuple(ranked), min(dataset.records, SAMPLED), columns, pairs)
@@ -271,12 +274,11 @@ def telling_stops(
 class _Table:
     """One table: per row its record, its stratum and its held values; and the swap variables of the records."""
 
-    name: str
+    held: Table
     record: NDArray[np.uint32] | None
     strata: NDArray[np.uint32]
     count: int
     """The number of strata."""
-    held: dict[str, Column]
     swapped: list[Column]
 
     def slice_of(self, columns: Sequence[str]) -> str:
@@ -298,27 +300,15 @@ class _Part:
     swapped: dict[str, NDArray[np.uint32]]
 
 
-def _tables(dataset: Dataset) -> Iterator[_Table]:
-    """The main table and every linked one."""
-    strata, swapped = dataset.strata, dataset.table.pick(dataset.plan.swap)
-    if dataset.held_within:
-        held = {name: dataset.table[name] for name in dataset.held_within}
-        yield _Table(MAIN, None, strata.ids, strata.count, held, swapped)
-    for entry in dataset.linked:
-        if entry.held.columns:
-            of_row = strata.ids[entry.record]
-            yield _Table(entry.held.name, entry.record, of_row, strata.count, dict(entry.held.columns), swapped)
-
-
 def _part(table: _Table, name: str) -> _Part:
     """A sample of a table, by the values of a column; rows of one record are in the same half."""
     rows = _sample(table.strata, np.bincount(table.strata, minlength=table.count), table.held[name] if name else None)
     record = rows if table.record is None else table.record[rows]
     return _Part(
-        table.name,
+        table.held.name,
         table.strata[rows],
         _halves(record),
-        {one: _dense(column.codes[rows]) for one, column in table.held.items()},
+        {one: _dense(column.codes[rows]) for one, column in table.held.columns.items()},
         {column.name: _dense(column.codes[record]) for column in table.swapped},
     )
 

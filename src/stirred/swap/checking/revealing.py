@@ -11,7 +11,7 @@ the counts alone, so a recipient can compute it from the release too. No randomn
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from math import log
 from typing import Any
@@ -25,7 +25,6 @@ from stirred.invariants import Alike, Beliefs, Revealed, TwoMargins, alike, beli
 from stirred.swap.data.counting import CountedMargin, varies
 from stirred.swap.data.dataset import Dataset, InputDataset
 from stirred.swap.data.records import classes_of
-from stirred.swap.plan.sections import MAIN
 from stirred.tables import Column
 from stirred.tables.columns import Codes
 from stirred.tables.groups import Cells, Groups, anonymous, cells, group, mixed
@@ -45,13 +44,14 @@ def find_stops(dataset: InputDataset) -> list[errors.StoppedByCheck]:
     """All stops of this release, in the order of the columns."""
     found: list[errors.StoppedByCheck] = []
     swapped = dataset.table.pick(dataset.plan.swap)
-    for table, column, record in _held_columns(dataset):
-        if len(column.codes) >= _FEWEST_ROWS and column.cardinality >= _DISTINCT_SHARE * len(column.codes):
-            percent = 100 * column.cardinality // len(column.codes)
-            found.append(errors.nearly_distinct(table, column.name, percent))
-        for variable in _determined(dataset.strata, column, swapped, record):
-            alone = bool(_determined(Groups(np.zeros_like(dataset.strata.ids), 1), column, [variable], record))
-            found.append(errors.held_determines_swap(table, column.name, variable.name, not alone))
+    for table, record in dataset.held_tables():
+        for column in table.columns.values():
+            if table.rows >= _FEWEST_ROWS and column.cardinality >= _DISTINCT_SHARE * table.rows:
+                percent = 100 * column.cardinality // table.rows
+                found.append(errors.nearly_distinct(table.name, column.name, percent))
+            for variable in _determined(dataset.strata, column, swapped, record):
+                alone = bool(_determined(Groups(np.zeros_like(dataset.strata.ids), 1), column, [variable], record))
+                found.append(errors.held_determines_swap(table.name, column.name, variable.name, not alone))
     for opened in (dataset.input, *(entry.input for entry in dataset.linked)):
         in_text = (dataset.plan.format or opened.format) == "csv"
         for name, written in opened.rewritten.items():
@@ -65,15 +65,6 @@ def refuse_stops(stops: list[errors.StoppedByCheck], allowed: tuple[str, ...]) -
     for stop in stops:
         if stop.kind not in allowed:
             raise stop
-
-
-def _held_columns(dataset: Dataset) -> Iterator[tuple[str, Column, NDArray[np.uint32] | None]]:
-    """Every held column with the record that each of its rows belongs to; None where rows are records."""
-    for name in dataset.held_within:
-        yield MAIN, dataset.table[name], None
-    for entry in dataset.linked:
-        for column in entry.held.columns.values():
-            yield entry.held.name, column, entry.record
 
 
 def _determined(strata: Groups, held: Column, swapped: list[Column], record: NDArray[np.uint32] | None) -> list[Column]:

@@ -298,6 +298,12 @@ class Dataset:
         """The held columns of each linked table."""
         return {entry.plan.name: tuple(entry.held.columns) for entry in self.linked}
 
+    def held_tables(self) -> Iterator[tuple[Table, NDArray[np.uint32] | None]]:
+        """The tables with held columns, and the record that each row belongs to; None where rows are records."""
+        if self.held_within:
+            yield Table(MAIN, self.records, {name: self.table[name] for name in self.held_within}), None
+        yield from ((entry.held, entry.record) for entry in self.linked if entry.held.columns)
+
     @property
     def by_name(self) -> dict[str, Linked]:
         """The linked tables by their names."""

@@ -353,11 +353,11 @@ class Regression:
         ]
         return np.array(rows).reshape(self._held.shape[1], self._swap.shape[1])
 
-    def _within_own(self, of_swapped: bool, factor: Floats) -> Floats:
-        """Cross products of one sort of variables within strata."""
-        means = self._stratum_means[int(of_swapped)]
+    def _within_own(self, factor: Floats) -> Floats:
+        """Cross products within strata of the variables that are not of the outcome's sort."""
+        means = self._stratum_means[int(self._against)]
         between = means.T @ ((factor * self.sums.size)[:, None] * means)
-        if of_swapped:
+        if self._against:
             return self.sums.swap_products(self._swap, factor) - between
         return self.sums.held_products(self._held, factor) - between
 
@@ -417,8 +417,8 @@ class Regression:
         size = int(np.sum(self.design.swapped if self._against else ~self.design.swapped))
         if not self.pooled:
             return np.eye(size)
-        whole = self._within_own(self._against, self._ones)
-        left = self._within_own(self._against, self.sums.law.shrinkage)
+        whole = self._within_own(self._ones)
+        left = self._within_own(self.sums.law.shrinkage)
         values, vectors = np.linalg.eigh(whole)
         kept = values > 1e-9 * max(float(values.max(initial=0.0)), 1e-300)
         root = vectors[:, kept] / np.sqrt(values[kept])
@@ -520,8 +520,8 @@ class Regression:
         found[0] = np.nan
         if not design.exact:
             other = np.flatnonzero(design.swapped == self._against)
-            whole = np.diag(self._within_own(self._against, self._ones))
-            left = np.diag(self._within_own(self._against, law.shrinkage))
+            whole = np.diag(self._within_own(self._ones))
+            left = np.diag(self._within_own(law.shrinkage))
             found[other] = 1 - (whole - left)
         return found
 
@@ -575,13 +575,13 @@ class Regression:
         found = self.matrix[1:, 1:].copy()
         if self.pooled:
             other = np.flatnonzero(self.design.swapped == self._against) - 1
-            found[np.ix_(other, other)] += self._spill - self._within_own(self._against, self._ones)
+            found[np.ix_(other, other)] += self._spill - self._within_own(self._ones)
         return found
 
     @property
     def _spill(self) -> Floats:
         """The sum over strata of lambda^2 A' S A."""
-        inner = self._within_own(self._against, self.sums.law.shrinkage**2)
+        inner = self._within_own(self.sums.law.shrinkage**2)
         return np.asarray(self._pooling.T @ inner @ self._pooling)
 
     @cached_property
@@ -590,8 +590,8 @@ class Regression:
         if not self.pooled:
             return self.swap_variances
         other = np.flatnonzero(self.design.swapped == self._against) - 1
-        mixed = self._within_own(self._against, self.sums.law.shrinkage) @ self._pooling
-        whole = self._within_own(self._against, self._ones)
+        mixed = self._within_own(self.sums.law.shrinkage) @ self._pooling
+        whole = self._within_own(self._ones)
         apart = np.zeros((self.predictors,) * 2)
         apart[np.ix_(other, other)] = self._spill - mixed - mixed.T + whole
         outer = self._units @ self._inverse

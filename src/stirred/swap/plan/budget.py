@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -38,7 +37,7 @@ from stirred.semantics.targets import (
     TargetAnswer,
 )
 from stirred.spec.exact import display
-from stirred.swap.checking.plan_check import expected_forecast, has_formulas
+from stirred.swap.checking.plan_check import at_rate, expected_forecast, has_formulas
 from stirred.swap.data.counting import count_margins, strata_of_dataset
 from stirred.swap.data.dataset import Dataset, load
 from stirred.swap.law import theorem
@@ -171,9 +170,13 @@ def _between(known: _Known, limits: Sequence[EpsilonTarget | PowerTarget | Belie
 
     if not limits:
         return Fraction(1, 10**6), rounded_down(Fraction(theorem.best_rate(known.largest)), 6)
+
+    def both(rate: Fraction) -> bool:
+        return sooner(rate, limits) and kept(rate, limits)
+
     grid = [_rate(-_ODDS + 2 * _ODDS * step / _GRID) for step in range(_GRID + 1)]
     grid = sorted({*grid, *(rate for one in limits for rate in _ends(known, one))})
-    fine = [rate for rate in grid if sooner(rate, limits) and kept(rate, limits)]
+    fine = [rate for rate in grid if both(rate)]
     if not fine:
         for one in limits:
             if not any(sooner(rate, [one]) and kept(rate, [one]) for rate in grid):
@@ -183,10 +186,6 @@ def _between(known: _Known, limits: Sequence[EpsilonTarget | PowerTarget | Belie
     last = first
     while last + 1 < len(grid) and grid[last + 1] in fine:
         last += 1
-
-    def both(rate: Fraction) -> bool:
-        return sooner(rate, limits) and kept(rate, limits)
-
     low = grid[first] if first == 0 else _edge(both, grid[first], grid[first - 1])
     high = grid[last] if last + 1 == len(grid) else _edge(both, grid[last], grid[last + 1])
     up, down = rounded_up(low), _inside(high)
@@ -260,7 +259,7 @@ def _value(known: _Known, target: Target, rate: Fraction) -> float:
     assert isinstance(target, ErrorTarget) and known.dataset is not None
     asked = PublishedTable.of({"by": target.by, **({} if target.table is None else {"table": target.table})})
     known.dataset.require(asked)
-    other = replace(known.dataset, plan=known.dataset.plan.model_copy(update={"rate": rate, "rates": ()}))
+    other = at_rate(known.dataset, rate)
     found = expected_forecast(other, asked) if has_formulas(other, asked) else None
     if found is None:
         raise errors.out_of_reach(target.text, "this table cannot be forecast", "Ask for a smaller table.")
