@@ -377,8 +377,8 @@ def inputs(plan: SwapPlan, data: Data | None = None) -> dict[str, Data]:
     """By table, the path or frame that is read."""
     linked = () if plan.flat is not None else plan.linked
     given = by_table(data, MAIN, [entry.name for entry in linked])
-    sections = {MAIN: plan.input} | {entry.name: entry.input for entry in linked}
-    found = {name: given.get(name, section.path) for name, section in sections.items()}
+    found = {MAIN: plan.input.path} | {entry.name: entry.input.path for entry in linked}
+    found |= {name: place for name, place in given.items() if place is not None}
     for name, place in found.items():
         if place is None:
             raise errors.plan_field([f"input: no data were given for table '{name}' and the plan names no path"])
