@@ -14,8 +14,8 @@ import numpy as np
 
 from results import machine, seconds, write_section
 from stirred.loss import swap_power_curve
+from stirred.swap.estimating.cell_estimates import Shape, Tally
 from stirred.swap.estimating.question_counts import CountParts
-from stirred.swap.estimating.released_cells import Shape, Tally
 from stirred.swap.law.moments import LawConstants, constants_of
 
 RECORDS, STRATA, COUNTIES, RATE = 100_000_000, 15, 3_194, Fraction(1, 20)

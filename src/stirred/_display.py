@@ -2,12 +2,13 @@
 
 :func:`brief` is for classes whose content may be seen: what is short is shown as it is, what is long is counted or cut.
 :func:`withheld` is for classes that hold confidential data: they show what they are, and nothing that they hold.
+:func:`confidential` makes such a class of fields alone.
 """
 
 from __future__ import annotations
 
-from dataclasses import fields
-from typing import Any, TypeVar
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar, dataclass_transform
 
 WHOLE = 300
 """Characters up to which an object is shown in full, on one line."""
@@ -39,6 +40,19 @@ def withheld(cls: type[_T]) -> type[_T]:
     """Give a class a ``repr`` that tells its name only, since what it holds is confidential."""
     cls.__repr__ = _withheld  # type: ignore[method-assign]
     return cls
+
+
+@dataclass_transform(frozen_default=True, eq_default=False)
+def confidential(cls: type[_T]) -> type[_T]:
+    """Make a class a frozen dataclass that equals itself only, and whose ``repr`` is withheld.
+
+    >>> @confidential
+    ... class Ages:
+    ...     of: tuple[int, ...]
+    >>> Ages((7, 31))
+    <Ages: its content is confidential and not shown>
+    """
+    return withheld(dataclass(frozen=True, eq=False, repr=False)(cls))
 
 
 def _withheld(self: object) -> str:

@@ -8,8 +8,7 @@ from functools import cache
 import numpy as np
 
 from stirred.noise import SeededSource
-from stirred.swap.estimating.regression import Design, Regression
-from stirred.swap.estimating.released_cells import ReleasedSums
+from stirred.swap.estimating.regression import Design, Regression, ReleasedSums
 from stirred.swap.law.moments import LawConstants
 from stirred.swap.law.permutation import draw
 from stirred.tables.groups import Groups

@@ -7,9 +7,9 @@ from fractions import Fraction
 import numpy as np
 
 from stirred.noise import SeededSource
+from stirred.swap.estimating.cell_estimates import Shape, Tally
 from stirred.swap.estimating.question_counts import Counted, CountParts, Side
 from stirred.swap.estimating.questions import Question
-from stirred.swap.estimating.released_cells import Shape, Tally
 from stirred.swap.law.moments import LawConstants
 from stirred.swap.law.permutation import draw
 from stirred.tables.groups import Groups
@@ -60,9 +60,11 @@ def question(tally, rate, held=("h",)):
         texts = (("0", "1"),) * len(held)
     counted = Counted(
         tally,
-        Side(("run",), np.arange(areas)[:, None], (tuple(map(str, range(areas))),)),
-        Side(tuple(held), codes, texts),
-        Side(("s",), np.arange(values)[:, None], (tuple(map(str, range(values))),)),
+        (
+            Side(("run",), np.arange(areas)[:, None], (tuple(map(str, range(areas))),)),
+            Side(tuple(held), codes, texts),
+            Side(("s",), np.arange(values)[:, None], (tuple(map(str, range(values))),)),
+        ),
     )
     return Question("t", ("run", *held, "s"), {}, counted, CountParts(tally, Fraction(rate)), ())
 

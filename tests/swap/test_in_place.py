@@ -89,13 +89,13 @@ def test_a_rule_fits_a_household_that_has_such_a_person(tables):
 
 def test_the_rate_of_every_household_computed_from_the_release_is_that_of_the_input(tables, released):
     files = read_files(ReleaseFolder.open(released), plan())
-    found = rates_by_tag(files.main, files.record_rates())
+    found = rates_by_tag(files.data.table, rates_of_dataset(files.data))
     assert found == rules_by_hand(tables["microdata"], tables["persons"], "household_id")
     before = {row["tag"]: row["county"] for row in tables["microdata"].to_dicts()}
-    texts, tags = files.main["county"].texts(), files.main["tag"].texts()
+    texts, tags = files.data.table["county"].texts(), files.data.table["tag"].texts()
     moved = sum(
         before[tags[tag]] != texts[county]
-        for tag, county in zip(files.main["tag"].codes, files.main["county"].codes, strict=True)
+        for tag, county in zip(files.data.table["tag"].codes, files.data.table["county"].codes, strict=True)
     )
     assert moved > 20  # so that rates that looked at places would have changed
 

@@ -23,7 +23,7 @@ from simulated_regressions import (
 from swap_oracle import permutation_law, permutations
 
 from stirred import errors
-from stirred.swap.estimating.released_cells import HeldColumns, ReleasedSums, ScoreCovariances
+from stirred.swap.estimating.regression import HeldColumns, ReleasedSums, ScoreCovariances
 from stirred.swap.law.moments import LawConstants
 
 X = np.array([1, 2, 4, 4, 7, 9.0])

@@ -18,7 +18,7 @@ from repeats import some_or
 from stirred import errors, swap
 from stirred.releases.folder.manifest import write_manifest
 from stirred.swap.data.dataset import load
-from stirred.swap.data.records import counted_table, source_of
+from stirred.swap.data.records import counted_table
 from stirred.swap.mechanism import _table
 from stirred.swap.plan.fields import SwapPlan
 from stirred.swap.plan.sections import LinkedTable, RateRule, table_names
@@ -191,8 +191,8 @@ def test_sums_do_not_depend_on_the_order_of_rows_or_on_binary_fractions():
         frame = pl.DataFrame({"county": ["a", "b"] * (len(weights) // 2), "h": range(len(weights)), "w": column})
         asked = swap.PublishedTable(by=["h"], weight="w")
         own = SwapPlan(swap=["county"], hold=["h", "w"], rate=0.5, publish=[asked])
-        source = source_of(load(own, frame))
-        return counted_table(source, swap.PublishedTable(by=["county"], weight="w")).numbers.texts()
+        data = load(own, frame)
+        return counted_table(data, swap.PublishedTable(by=["county"], weight="w")).numbers.texts()
 
     assert total([0.1, 0.0] * 10) == ["1.0", "0.0"]  # as floating-point numbers, ten tenths are 0.9999999999999999
     assert total([1e16, 0.0, 1.0, 0.0, -1e16, 0.0]) == ["1", "0"]
@@ -303,7 +303,7 @@ def test_weights_of_one_count_and_weights_of_several_multiply(data, rate, times)
     assert weighted.true == pytest.approx(times * plain.true)
     assert weighted.mean == pytest.approx(times * plain.mean)
     assert weighted.variance == pytest.approx(times**2 * plain.variance, rel=1e-9, abs=1e-12)
-    assert weighted.facts.empty == pytest.approx(plain.facts.empty, rel=1e-12)
+    assert weighted.empty == pytest.approx(plain.empty, rel=1e-12)
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])

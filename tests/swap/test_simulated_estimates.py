@@ -15,10 +15,9 @@ from stirred import errors
 from stirred.noise import SeededSource
 from stirred.swap.data.counting import RecordRates
 from stirred.swap.estimating import simulated_estimates
-from stirred.swap.estimating.cell_estimates import Block
+from stirred.swap.estimating.cell_estimates import Block, Shape, Tally
 from stirred.swap.estimating.question_counts import CountParts
-from stirred.swap.estimating.released_cells import Shape, Tally
-from stirred.swap.estimating.simulated_estimates import LinearEstimates, ReleasedRecords, Simulation
+from stirred.swap.estimating.simulated_estimates import LinearEstimates, ReleasedRecords, SimulatedParts
 from stirred.swap.law.moments import LawConstants
 from stirred.tables.groups import Groups
 
@@ -135,7 +134,7 @@ def test_linked_rows_of_a_rate_that_mixes_are_open_only_where_its_records_differ
         mean += float(chance) * linear.estimates(swapped[order])
     assert (linear.left_open > 0).all() == some_open == (linear.left_open > 0).any()
     assert np.all(np.abs(mean - truth) <= linear.left_open + 1e-9)
-    kinds = Simulation(tally, records, 1).parts().kinds
+    kinds = SimulatedParts(tally, records, 1).kinds
     assert "simulated" not in kinds if some_open else "simulated" in kinds
 
 
@@ -160,8 +159,7 @@ def test_different_rates_give_the_closed_form_of_counts():
     stratum, held, swapped = random_file(2)
     rates = RecordRates((Fraction(1, 10), Fraction(2, 5)), np.array([0, 1, 1])[held].astype(np.uint8))
     tally, records = asked(stratum, held, swapped, first=rates)
-    simulation, closed = Simulation(tally, records, 1), CountParts(tally, None)
-    parts = simulation.parts()
+    parts, closed = SimulatedParts(tally, records, 1), CountParts(tally, None)
     assert parts.values == pytest.approx(closed.values, abs=1e-9)
     # Draws start from the released file: its variances are near those of the plug-in formula.
     assert np.sqrt(parts.variances) == pytest.approx(np.sqrt(closed.variances), rel=0.35)
@@ -171,7 +169,7 @@ def test_different_rates_give_the_closed_form_of_counts():
 def test_merged_counts_add_up_their_draws_and_know_what_is_kept():
     later = [(Fraction(1, 5), [0, 0, 0, 1, 1, 1])]
     tally, records = asked(*random_file(3), later=later)
-    parts = Simulation(tally, records, 1).parts()
+    parts = SimulatedParts(tally, records, 1)
     every = np.zeros(3, dtype=np.int64)
     by_value = parts.merged(np.zeros(1, dtype=np.int64), every, np.arange(6))
     assert set(by_value.kinds) == {"known"}, "how many records have a swap value is kept"
@@ -185,7 +183,7 @@ def test_merged_counts_add_up_their_draws_and_know_what_is_kept():
 def test_correlations_are_those_of_the_draws():
     stratum, held, swapped = random_file(4)
     tally, records = asked(stratum, held, swapped, later=[(Fraction(1, 5), [0, 0, 0, 1, 1, 1])])
-    simulation = Simulation(tally, records, 1)
+    simulation = SimulatedParts(tally, records, 1)
     one = Block(np.array([True]), np.array([True, False, False]), np.eye(6, dtype=bool)[0])
     other = Block(np.array([True]), np.array([False, True, True]), np.eye(6, dtype=bool)[0])
     assert simulation.correlation(one, one) == pytest.approx(1)
@@ -209,7 +207,7 @@ def test_a_file_that_is_too_large_is_not_simulated(monkeypatch):
     tally, records = asked(*random_file(5))
     monkeypatch.setattr(simulated_estimates, "_MOST_DRAWN", 4_000)
     with pytest.raises(errors.StirredError, match=r"at most 100 records; the release has 240") as refused:
-        Simulation(tally, records, 1).parts()
+        _ = SimulatedParts(tally, records, 1).replicates
     assert refused.value.kind == "too-large-to-simulate"
 
 
@@ -222,7 +220,7 @@ def coverage(first, later, releases, seed, *, scores=None):
         given = scores if scores is not None else np.eye(3, dtype=np.int64)
         drawn = records.draw(source)
         tally, released = asked(stratum, held, drawn, first=first, later=later, scores=scores)
-        parts = Simulation(tally, released, key).parts()
+        parts = SimulatedParts(tally, released, key)
         truth = true_counts(records, given, np.arange(6), parts.keys)
         found = parts.parts(0.95, whole=True)
         asked_for = parts.kinds == "simulated"

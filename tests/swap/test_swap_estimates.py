@@ -212,10 +212,12 @@ def check_coverage(sizes, persons, rate, times, seed):
     table = true_counts(scores, swapped).astype(float)
     counts = covered(asked.counts(), lambda key: table[int(key[0]), int(key[1])])
     shares = covered(asked.shares("h"), lambda key: table[int(key[0]), int(key[1])] / table[:, int(key[1])].sum())
-    apart = covered(asked.compared(("s", "0", "1"), None), lambda key: table[int(key[0]), 0] - table[int(key[0]), 1])
+    apart = covered(
+        asked.compared(("s", "0", "1"), None, apart=True), lambda key: table[int(key[0]), 0] - table[int(key[0]), 1]
+    )
     share = table / table.sum(axis=0)
     contrast = covered(
-        asked.compared_shares("h", ("s", "0", "1"), None), lambda key: share[int(key[0]), 0] - share[int(key[0]), 1]
+        asked.compared(("s", "0", "1"), "h", apart=True), lambda key: share[int(key[0]), 0] - share[int(key[0]), 1]
     )
     for found in (counts, shares, apart, contrast):
         for key, (often, runs) in found.items():
@@ -304,11 +306,11 @@ def test_shares_of_estimated_totals_ratios_and_odds_ratios_contain_the_truth(rat
     share = table / table.sum(axis=1, keepdims=True)
     found = [
         covered(asked.shares("g"), lambda key: share[tuple(map(int, key))]),
-        covered(asked.compared(None, ("s", "1", "0")),
+        covered(asked.compared(("s", "1", "0"), None, apart=False),
                 lambda key: table[(*map(int, key), 1)] / table[(*map(int, key), 0)]),
         covered(asked.odds_ratio(("s", "1", "0"), ("g", "1", "0")),
                 lambda key: (t := table[int(key[0])])[1, 1] * t[0, 0] / (t[0, 1] * t[1, 0])),
-        covered(asked.compared_shares("g", None, ("s", "1", "0")),
+        covered(asked.compared(("s", "1", "0"), "g", apart=False),
                 lambda key: share[(*map(int, key), 1)] / share[(*map(int, key), 0)]),
     ]  # fmt: skip
     for one in found:

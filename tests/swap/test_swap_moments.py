@@ -15,7 +15,7 @@ from swap_oracle import PUBLISHED, cell_moments_by_enumeration, permutation_law,
 
 from stirred.errors import PlanError
 from stirred.swap.law.moments import (
-    StratumConstants,
+    LawConstants,
     cell_moments,
     constants_of,
     expected_absolute_error,
@@ -24,7 +24,7 @@ from stirred.swap.law.moments import (
 )
 from stirred.swap.law.theorem import moved_probability
 
-NAMES = [field.name for field in fields(StratumConstants) if field.name != "size"]
+NAMES = [field.name for field in fields(LawConstants) if field.name != "size"]
 
 TABLES = {
     "two records": ((0, 0), (1, 1)),

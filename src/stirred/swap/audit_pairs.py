@@ -133,6 +133,13 @@ def _specification(plan: SwapPlan, tables: Tables) -> Specification:
     return specify(plan, dataset.held, dataset.linked_columns, strata, None, rates=by_stratum)
 
 
+def _held(hold: str | tuple[str, ...], taken: Sequence[str | None]) -> tuple[str, ...]:
+    """Held columns as a plan names them, or one with a free name."""
+    if not isinstance(hold, str):
+        return hold
+    return (next(name for name in ("held", "held_value", "held_value_2") if name not in taken),)
+
+
 @dataclass(frozen=True, eq=False)
 class Made:
     """Files of equal strata for a plan, and how outputs of a program are read."""
@@ -144,18 +151,13 @@ class Made:
     @property
     def held(self) -> tuple[str, ...]:
         """The held columns of the main table."""
-        if self.plan.hold != "rest":
-            return self.plan.hold
-        taken = (*self.plan.match, *self.plan.swap, *self.plan.drop, self.plan.id)
-        return (next(name for name in ("held", "held_value", "held_value_2") if name not in taken),)
+        plan = self.plan
+        return _held(plan.hold, (*plan.match, *plan.swap, *plan.drop, plan.id))
 
     def linked_held(self, number: int) -> tuple[str, ...]:
         """The held columns of a linked table."""
         entry = self.plan.linked[number]
-        if entry.hold != "rest":
-            return entry.hold
-        taken = (entry.link, entry.id, *entry.drop, *entry.copies, *self.plan.swap)
-        return (next(name for name in ("held", "held_value", "held_value_2") if name not in taken),)
+        return _held(entry.hold, (entry.link, entry.id, *entry.drop, *entry.copies, *self.plan.swap))
 
     def tables(self, coins: Sequence[bool]) -> dict[str, pl.DataFrame]:
         """The file in which these strata are in their second form, and its linked tables."""

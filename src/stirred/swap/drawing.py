@@ -15,7 +15,6 @@ from typing import Any, cast
 import numpy as np
 
 from stirred import errors
-from stirred._compiled import kernel as compiled
 from stirred._progress import Progress, Silent
 from stirred._threads import meanwhile, thread_pool
 from stirred.invariants import Margin
@@ -45,6 +44,7 @@ from stirred.swap.data.counting import (
 from stirred.swap.data.dataset import (
     FLAT,
     Dataset,
+    InputDataset,
     described,
     flat_chunks,
     flat_labels,
@@ -53,7 +53,7 @@ from stirred.swap.data.dataset import (
     stratum_columns,
     style_of,
 )
-from stirred.swap.data.records import counted_table, source_of
+from stirred.swap.data.records import counted_table
 from stirred.swap.documents import readme, say
 from stirred.swap.law import permutation
 from stirred.swap.law.permutation import (
@@ -83,7 +83,7 @@ class SwapRelease:
     Printing it shows no data.
     """
 
-    dataset: Dataset
+    dataset: InputDataset
     table: Table
     """The swapped records, still in the order of the input: never to be shown."""
     rows: SortedRows | ShuffledRows
@@ -130,7 +130,7 @@ class SwapRelease:
 
     def tabulate(self, by: Sequence[str]) -> Cells:
         """Counts of the released records by some columns; costs no budget."""
-        source_of(self.dataset).require(PublishedTable(by=tuple(by)))
+        self.dataset.require(PublishedTable(by=tuple(by)))
         return cells(self.table.pick(by), self.table.rows)
 
     @property
@@ -182,7 +182,7 @@ class SwapRelease:
                 write_labelled(folder / labels.file(FLAT), as_arrow(self._flat_chunks()), labels)
         if self.plan.publish:
             (folder / "tables").mkdir()
-        swapped, asked = source_of(self.dataset, self.table), self.plan.published_tables
+        swapped, asked = replace(self.dataset, table=self.table), self.plan.published_tables
         for one, name in zip(asked, table_names(asked), strict=True):
             write_table(folder / "tables" / f"{name}.csv", "csv", [counted_table(swapped, one).chunk()])
         if self.plan.saturated:
@@ -228,7 +228,7 @@ class SwapRelease:
         """Write true and released counts of every table that the plan publishes."""
         (folder / CONFIDENTIAL).write_text(say("confidential"), encoding="utf-8")
         (folder / "tables").mkdir()
-        write_comparison(folder, self.plan, source_of(self.dataset), source_of(self.dataset, self.table))
+        write_comparison(folder, self.plan, self.dataset, replace(self.dataset, table=self.table))
         self._write_unchangeable(folder / "records_that_cannot_change.csv")
 
     def _write_unchangeable(self, path: Path) -> None:
@@ -254,7 +254,7 @@ def draw(
     progress.stage("reading")
     dataset = load(plan, data, progress)
     for one in plan.published_tables:
-        source_of(dataset).require(one)
+        dataset.require(one)
     progress.stage("counting the invariants and looking for stops")
     rates = rates_of_dataset(dataset)
     data_of_swap = swapped_data(dataset, rates or one_rate(plan))
@@ -304,7 +304,7 @@ def draw(
     )
 
 
-def _stops(dataset: Dataset, data_of_swap: Swapped) -> list[errors.StoppedByCheck]:
+def _stops(dataset: InputDataset, data_of_swap: Swapped) -> list[errors.StoppedByCheck]:
     """Reasons not to release that lie in the columns."""
     stops = find_stops(dataset)
     told = telling_stops(dataset, measure(dataset), stops)
@@ -325,7 +325,7 @@ def recount(dataset: Dataset, table: Table) -> None:
             raise errors.invariants_broken(f"the column '{name}'")
     changed = np.zeros(table.rows, dtype=np.bool_)
     for name in plan.swap:
-        _mark_different(dataset.table[name].codes, table[name].codes, changed)
+        changed |= dataset.table[name].codes != table[name].codes
     rows = np.flatnonzero(changed)
     strata = dataset.counted.pick(stratum_columns(plan))
     counts = [
@@ -334,13 +334,6 @@ def recount(dataset: Dataset, table: Table) -> None:
     ]
     if not counts[0].equals(counts[1]):
         raise errors.invariants_broken(str(Margin(MAIN, (*stratum_columns(plan), *plan.swap))))
-
-
-@compiled
-def _mark_different(before, after, changed):  # type: ignore[no-untyped-def]
-    for i in range(len(before)):
-        if before[i] != after[i]:
-            changed[i] = True
 
 
 def release(

@@ -34,30 +34,28 @@ from stirred.semantics.swap_exposure import PutBackShare, SwapExposure
 from stirred.spec import facts
 from stirred.swap.checking.movement import movement_of
 from stirred.swap.checking.putting_back import FEW_RECORDS, PUT_BACK, TOLERANCE, PutBack, put_back, put_back_by
-from stirred.swap.checking.undoing import Swapped, swapped_of
+from stirred.swap.checking.undoing import Swapped, swapped_data
 from stirred.swap.data.counting import (
     RatesByStratum,
     Strata,
+    count_margins,
     one_rate,
+    rates_of_dataset,
     stated_margins,
+    strata_of_dataset,
 )
 from stirred.swap.data.dataset import (
     FLAT,
+    Dataset,
     count_differing,
     described,
-    fine_columns,
     flat_chunks,
     flat_labels,
     flat_style,
-    linked_plan,
     missing_from,
     roles_of,
 )
-from stirred.swap.data.records import (
-    Source,
-    beside_record,
-    counted_table,
-)
+from stirred.swap.data.records import beside_record, counted_table
 from stirred.swap.data.released_files import ReleasedFiles, read_files, record_of
 from stirred.swap.documents import readme
 from stirred.swap.law import theorem
@@ -90,17 +88,18 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
         verdicts += shape_verdicts(release, name, found.table.rows)
         verdicts += _row_verdicts(files, name, found)
     stage("counting the invariants")
-    margins = files.margins()
-    strata = files.strata(margins)
-    rates = files.rates()
+    data = files.data
+    margins, by_record = count_margins(data), rates_of_dataset(data)
+    strata = strata_of_dataset(data, margins)
+    rates = by_record.by_stratum(data.strata) if by_record else None
     rebuilt = specify(
         plan,
-        files.held[MAIN],
-        files.linked_columns,
+        data.held,
+        data.linked_columns,
         strata,
         None
         if _before(release, facts.CHANGED_SHARE)
-        else movement_of(strata, margins.swapped, rates or one_rate(plan), later_rounds(plan, files.counted)),
+        else movement_of(strata, margins.swapped, rates or one_rate(plan), later_rounds(plan, data.counted)),
         release.for_release,
         rates,
         None if _before(release, facts.ALONE) else margins.swapped.alone,
@@ -116,7 +115,7 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
         same = isinstance(whole, dict) and margins.whole == whole["fingerprint"]
         verdicts.append(Verdict(same, f"recomputed and equal: {rebuilt.multiverse.invariants[0]}"))
         verdicts += _copies_agree(files)
-    verdicts += _published_tables(release, plan, files.source())
+    verdicts += _published_tables(release, plan, data)
     if plan.flat is not None:
         verdicts += _flat_verdicts(files, plan.flat)
     stored = [table["file"] for table in release.dictionary.values()]
@@ -144,7 +143,7 @@ def released_exposure(release: ReleaseFolder, pairs: Sequence[str], level: float
     plan = SwapPlan.from_published(release.certificate["plan"])
     stated = PutBack.from_fields(release.certificate.get(PUT_BACK))
     limit = None if stated is None else float(plan.most_recovered)
-    stated = stated or PutBack.of(put_back(_swapped(read_files(release, plan))))
+    stated = stated or PutBack.of(put_back(_swapped(read_files(release, plan).data)))
     return replace(found, put_back=PutBackShare(stated.share, stated.columns, stated.variables, limit))
 
 
@@ -159,7 +158,7 @@ def _put_back(release: ReleaseFolder, files: ReleasedFiles) -> tuple[PutBack | N
     if stated is None:
         return None, [Verdict(False, "the certificate says how many changed records can be put back")]
     stage("looking for records that can be put back")
-    given = _swapped(files)
+    given = _swapped(files.data)
     by_stated, anew = put_back_by(given, stated), put_back(given)
     found = by_stated.recovered if by_stated is not None else 0.0
     near = abs(found - stated.share) <= TOLERANCE and (by_stated is not None) == bool(stated.columns)
@@ -217,7 +216,7 @@ def _epsilon_of_earlier_version(release: ReleaseFolder, plan: SwapPlan, strata: 
 
 def _row_verdicts(files: ReleasedFiles, name: str, found: ReadTable) -> list[Verdict]:
     """What must be so of the rows of a table: new ids, the order, nulls only where the plan allows them."""
-    entry = files.plan if name == MAIN else linked_plan(files.plan, name)
+    entry = files.data.plan if name == MAIN else files.data.by_name[name].plan
     verdicts = [
         Verdict(_counts_rows(found.identifiers[column]), f"{name}: '{column}' numbers the rows from 1 on")
         for column in files.release.with_role(name, "id")
@@ -231,26 +230,26 @@ def _row_verdicts(files: ReleasedFiles, name: str, found: ReadTable) -> list[Ver
 def _order(files: ReleasedFiles, name: str) -> str:
     if name != MAIN:
         return LinkedRows.order
-    return SortedRows.order if not files.plan.linked and fits_one_key(_coded(files)) else ShuffledRows.order
+    return SortedRows.order if not files.data.linked and fits_one_key(_coded(files)) else ShuffledRows.order
 
 
 def _in_order(files: ReleasedFiles, name: str, order: str) -> bool:
     """Whether rows are in the order that is promised; a random one cannot be told from another."""
     if order == SortedRows.order:
         last = 0
-        for part in chunks(files.main.rows):
+        for part in chunks(files.data.records):
             keys = pack(_coded(files), part)
             if int(keys[0]) < last or np.any(keys[1:] < keys[:-1]):
                 return False
             last = int(keys[-1])
     elif order == LinkedRows.order:
-        record = files.records[name]
+        record = files.data.by_name[name].record
         return not np.any(record[1:] < record[:-1])
     return True
 
 
 def _coded(files: ReleasedFiles) -> list[Column]:
-    return [files.main[name] for name in files.release.columns(MAIN) if name != files.plan.id]
+    return [files.data.table[name] for name in files.release.columns(MAIN) if name != files.data.plan.id]
 
 
 def _write(files: ReleasedFiles, folder: Path) -> None:
@@ -266,13 +265,12 @@ def _chunks(files: ReleasedFiles, name: str) -> Iterator[Chunk]:
         yield [_cell(files, name, column, part, copies) for column in files.release.columns(name)]
 
 
-def _cell(files: ReleasedFiles, name: str, column: str, part: slice, copies: Mapping[str, str]) -> Cell:
+def _cell(files: ReleasedFiles, name: str, column: str, part: slice, copies: Mapping[str, Column]) -> Cell:
     found = files.tables[name]
     if column in found.identifiers:
         return Cell(column, found.identifiers[column][part].to_numpy())
     if column in copies:  # with all values of the record's column, also those of records without linked rows
-        source = files.copied(name, column, copies[column])
-        return Cell(column, source.codes[files.records[name][part]], source)
+        return Cell(column, copies[column].codes[files.data.by_name[name].record[part]], copies[column])
     return Cell(column, found.table[column].codes[part], found.table[column])
 
 
@@ -280,11 +278,11 @@ def _copies_agree(files: ReleasedFiles) -> list[Verdict]:
     """Whether copies of swap variables in linked tables are those of the record."""
     return [
         Verdict(
-            count_differing(files.tables[name].table[copy], files.main[target], record) == 0,
+            count_differing(files.tables[name].table[copy], files.data.table[target], entry.record) == 0,
             f"{name}: '{copy}' agrees with the record",
         )
-        for name, record in files.records.items()
-        for copy, target in files.copies(name).items()
+        for name, entry in files.data.by_name.items()
+        for copy, target in entry.copies.items()
     ]
 
 
@@ -294,16 +292,18 @@ def _labelled_verdicts(files: ReleasedFiles) -> list[Verdict]:
     They are written again and compared: byte for byte, or where other versions of the programs wrote them by what
     is in them.
     """
-    listed = {name: labels for name in files.tables if (labels := files.release.labels(name)) is not None}
-    return [verdict for name, labels in listed.items() for verdict in _verdicts_of_labels(files, name, labels)]
-
-
-def _verdicts_of_labels(files: ReleasedFiles, name: str, labels: Labels) -> list[Verdict]:
-    numbered = files.release.with_role(name, "id", "link")
-    if labels != labels.of(list(files.release.columns(name)), numbered):
-        words = f"{labels.file(name)} has the rows of its table and the labels of the data dictionary"
-        return [Verdict(False, f"{words} (not so: the dictionary has labels of columns that the table has not)")]
-    return _compare_labelled(files, name, _chunks(files, name), labels)
+    verdicts = []
+    for name in files.tables:
+        if (labels := files.release.labels(name)) is None:
+            continue
+        numbered = files.release.with_role(name, "id", "link")
+        if labels == labels.of(list(files.release.columns(name)), numbered):
+            verdicts += _compare_labelled(files, name, _chunks(files, name), labels)
+        else:
+            words = f"{labels.file(name)} has the rows of its table and the labels of the data dictionary"
+            words += " (not so: the dictionary has labels of columns that the table has not)"
+            verdicts.append(Verdict(False, words))
+    return verdicts
 
 
 def _compare_labelled(files: ReleasedFiles, name: str, rows: Iterator[Chunk], labels: Labels) -> list[Verdict]:
@@ -343,7 +343,7 @@ def _flat_verdicts(files: ReleasedFiles, entry: LinkedTable) -> list[Verdict]:
         return [Verdict(False, words)]
 
     def joined() -> Iterator[Chunk]:
-        return flat_chunks(columns, entry.link, files.main, _chunks(files, entry.name))
+        return flat_chunks(columns, entry.link, files.data.table, _chunks(files, entry.name))
 
     with tempfile.TemporaryDirectory() as scratch:
         again = Path(scratch) / stated.name
@@ -358,20 +358,16 @@ def _described(files: ReleasedFiles) -> list[ReleasedTable]:
     found = []
     for name, read in files.tables.items():
         kind = files.release.dictionary[name]["format"]
-        copied = {copy: files.copied(name, copy, target) for copy, target in files.copies(name).items()}
-        columns = list(files.release.columns(name))
-        style = files.release.style(name)
-        table = described(files.plan, name, kind, columns, read.table, _order(files, name), copied, style)
+        columns, style = list(files.release.columns(name)), files.release.style(name)
+        order, copies = _order(files, name), files.copies(name)
+        table = described(files.data.plan, name, kind, columns, read.table, order, copies, style)
         found.append(replace(table, labels=files.release.labels(name)))
     return found
 
 
-def _swapped(files: ReleasedFiles) -> Swapped:
+def _swapped(data: Dataset) -> Swapped:
     """The released tables as far as putting records back needs them."""
-    linked = {name: (files.held_table(name), record) for name, record in files.records.items()}
-    held = [*fine_columns(files.plan), *files.held[MAIN]]
-    rates = files.record_rates() or one_rate(files.plan)
-    return swapped_of(files.plan, files.counted, files.groups, rates, held, linked)
+    return swapped_data(data, rates_of_dataset(data) or one_rate(data.plan))
 
 
 def _published(release: ReleaseFolder, plan: SwapPlan) -> list[tuple[PublishedTable | None, str, str]]:
@@ -400,17 +396,17 @@ def _flat_labels(release: ReleaseFolder, tables: Sequence[ReleasedTable], column
     return None if release.is_by_version_before(0, 8) else flat_labels(tables, columns)
 
 
-def _published_tables(release: ReleaseFolder, plan: SwapPlan, source: Source) -> list[Verdict]:
+def _published_tables(release: ReleaseFolder, plan: SwapPlan, data: Dataset) -> list[Verdict]:
     """Whether the published tables can be counted or added up from the microdata."""
-    verdicts, main = [], source.main
+    verdicts, main = [], data.table
     with tempfile.TemporaryDirectory() as scratch:
         for asked, file, form in _published(release, plan):
             again = Path(scratch) / Path(file).name
             if asked is None:
                 chunk = counted_chunk(main, cells(main.pick(main.columns), main.rows))
             else:
-                source.require(asked)
-                chunk = counted_table(source, asked).chunk()
+                data.require(asked)
+                chunk = counted_table(data, asked).chunk()
             write_table(again, form, [chunk])
             same = _same_table(again, inside(release.path, file), form, release.by_these_programs)
             what = "sums" if asked is not None and asked.adds_up else "counts"

@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred._compiled import kernel
-from stirred._display import withheld
+from stirred._display import confidential
 from stirred._threads import thread_pool
 from stirred.tables.columns import Codes
 from stirred.tables.groups import mixed
@@ -42,7 +42,8 @@ MOST_COLUMNS = 32
 _HEAVY = 1 << 10
 """Rows that agree beyond which they are thinned in a slice of a large file."""
 
-_STEP = 16
+STEP = 16
+"""Every so many rows are counted to know which groups are large."""
 _SKETCH = 1 << 20
 
 _COMPARED = 24
@@ -62,8 +63,7 @@ _RECORD_BITS = np.uint64(24)
 Hashes = NDArray[np.uint64]
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class Rows:
     """The rows of one table: their columns, and for each row its record, None where rows are records."""
 
@@ -84,8 +84,7 @@ class Rows:
         return found
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class Places:
     """What is swapped, per record: the stratum, and for each target the swap value and its share in the stratum."""
 
@@ -139,8 +138,7 @@ def _unlike(order: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
     return chosen
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class _Slice:
     """Some rows of a table, those with equal values of one column together."""
 
@@ -187,8 +185,7 @@ class _Looking:
         else:
             cell = rows.hashes(columns) if columns else self._whole
             kept = np.zeros(rows.count, dtype=np.bool_)
-            sketch = np.zeros(_SKETCH if columns else 1, dtype=np.uint32)
-            _tally_some(cell, sketch, len(columns) > 0)
+            sketch = sketched(cell) if columns else np.zeros(1, dtype=np.uint32)
             _mark_slice(cell, self._whole, sketch, np.uint64(int(self.share * 2.0**64)), kept)
             chosen = np.flatnonzero(kept)
         owner = chosen if rows.record is None else rows.record[chosen]
@@ -199,11 +196,8 @@ class _Looking:
         mixed_up = owners[order]
         values = np.array([target[mixed_up] for target in places.targets], dtype=np.uint32)
         chance = np.array([_shares(places.strata[mixed_up], one) for one in values])
-        hashes = {}
-        for column, codes in rows.columns.items():
-            found = np.zeros(len(chosen), dtype=np.uint64)
-            _add_hash(found, codes[chosen], _salt(column))
-            hashes[column] = found
+        some = Rows(rows.table, {column: codes[chosen] for column, codes in rows.columns.items()}, None)
+        hashes = {column: some.hashes([column]) for column in some.columns}
         return _Slice(hashes, number[record.reshape(-1)], values, chance)
 
     def at(self, columns: Sequence[str]) -> NDArray[np.float64]:
@@ -257,6 +251,13 @@ def _salt(name: str) -> np.uint64:
     return np.uint64(crc32(name.encode()) * 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF)
 
 
+def sketched(cell: Hashes) -> NDArray[np.uint32]:
+    """Every sixteenth row counted by its cell, to know the cells that very many rows have."""
+    sketch = np.zeros(_SKETCH, dtype=np.uint32)
+    _tally_some(cell, sketch)
+    return sketch
+
+
 def _scattered(count: int) -> Hashes:
     found = np.zeros(count, dtype=np.uint64)
     _add_hash(found, np.arange(count, dtype=np.uint32), np.uint64(1))
@@ -305,12 +306,10 @@ def _add_hash(found, codes, salt):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _tally_some(cell, sketch, wanted):  # type: ignore[no-untyped-def]
-    """Count every sixteenth row by its cell, to know the cells that very many rows have."""
+def _tally_some(cell, sketch):  # type: ignore[no-untyped-def]
     low = np.uint64(len(sketch) - 1)
-    if wanted:
-        for row in range(0, len(cell), _STEP):
-            sketch[mixed(cell[row]) & low] += np.uint32(1)
+    for row in range(0, len(cell), STEP):
+        sketch[mixed(cell[row]) & low] += np.uint32(1)
 
 
 @kernel
@@ -318,7 +317,7 @@ def _mark_slice(cell, whole, sketch, bound, kept):  # type: ignore[no-untyped-de
     low = np.uint64(len(sketch) - 1)
     for row in range(len(cell)):
         number = mixed(cell[row])
-        if np.int64(sketch[number & low]) * _STEP > _HEAVY:
+        if np.int64(sketch[number & low]) * STEP > _HEAVY:
             number = mixed(whole[row])
         kept[row] = mixed(number) < bound
 

@@ -25,14 +25,13 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred._display import withheld
+from stirred._display import confidential
 from stirred._lazy import later
 from stirred._progress import Progress
 from stirred.releases.folder.release_folder import ReleaseFolder
@@ -41,7 +40,7 @@ from stirred.swap.checking.forecast import ExpectedTable, Places, places_of
 from stirred.swap.checking.revealing import Revealing, alone_in_a_margin, reveal_swap
 from stirred.swap.data.counting import count_margins
 from stirred.swap.data.dataset import Dataset, load
-from stirred.swap.data.records import CountedTable, Source, counted_table, number_cell, side_by_side, source_of
+from stirred.swap.data.records import CountedTable, counted_table, number_cell, side_by_side
 from stirred.swap.data.released_files import read_files
 from stirred.swap.law.moments import expected_absolute_error
 from stirred.swap.plan.fields import SwapPlan
@@ -58,8 +57,7 @@ PERCENTS = (10, 20, 30, 40, 50, 60, 70, 80, 90, 95, 99, 100)
 DISTANCES = ("absolute", "relative", "root")
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class LossBy:
     """Measures of a table for each value of a swapped column; ``variable`` is "" for the whole table. Confidential."""
 
@@ -75,13 +73,13 @@ class LossBy:
 
 def expected_loss(table: ExpectedTable) -> tuple[LossBy, ...]:
     """The measures that are expected of a table before anything is drawn: as a whole, then by swapped columns."""
-    bias, facts = table.mean - table.true, table.facts
-    absolute = absolute_distance(bias, table.variance, facts.step, facts.one_way)
+    bias = table.mean - table.true
+    absolute = absolute_distance(bias, table.variance, table.step, table.one_way)
     # A sum of numbers of both signs may have a square root before and none after.
     root = np.full(len(bias), np.nan)
-    if not facts.signed:
+    if not table.signed:
         root = root_distance(table.true.astype(np.float64), bias, absolute, bias**2 + table.variance)
-    empty = np.full(len(bias), np.nan) if facts.empty is None else facts.empty
+    empty = np.full(len(bias), np.nan) if table.empty is None else table.empty
     return _by_places(table.true.astype(np.float64), absolute, root, empty, table.places)
 
 
@@ -179,7 +177,7 @@ def _quantiles(distance: Floats, ids: NDArray[np.unsignedinteger], cells: Floats
     return found
 
 
-def write_comparison(folder: Path, plan: SwapPlan, true: Source, released: Source) -> None:
+def write_comparison(folder: Path, plan: SwapPlan, true: Dataset, released: Dataset) -> None:
     """Write true and released numbers of every published table, their errors and the information loss.
 
     ``errors.csv`` has the mean absolute percentage error of each table, ``information_loss.csv`` all distances for
@@ -193,8 +191,8 @@ def write_comparison(folder: Path, plan: SwapPlan, true: Source, released: Sourc
         numbers = [number_cell(label, part) for label, part in zip(labels, (both.numbers, theirs), strict=True)]
         write_table(folder / "tables" / f"{name}.csv", "csv", [[*both.named(), *numbers]])
         columns = [column.with_codes(codes) for column, codes in zip(both.columns, both.codes, strict=True)]
-        swapped = [true.of_record(one, column) in plan.swap for column in one.by]
-        found = loss_of(both.numbers.floats(), theirs.floats(), places_of(columns, swapped))
+        roles = ["swap" if true.of_record(one, column) in plan.swap else "" for column in one.by]
+        found = loss_of(both.numbers.floats(), theirs.floats(), places_of(columns, roles))
         lines += [] if lines else [["table", "variable", "value", *found[0].measures]]
         lines += _rows(name, found)
         errors.append(f"{name},{len(both.codes[0])},{found[0].measures['relative_mean'][0]:.6f}")
@@ -237,11 +235,11 @@ def for_custodian(
 
 
 def _errors(release: ReleaseFolder, plan: SwapPlan, dataset: Dataset) -> CustodianNote:
-    true, released = source_of(dataset), read_files(release, plan).source()
+    released = read_files(release, plan).data
     asked = plan.published_tables or tuple(
         PublishedTable(by=(plan.swap[0], name)) for name in dataset.held[:_MOST_TABLES]
     )
-    rows = [_row(one, counted_table(true, one), counted_table(released, one)) for one in asked]
+    rows = [_row(one, counted_table(dataset, one), counted_table(released, one)) for one in asked]
     words = (
         "Counted from the released rows as they stand, against the confidential file. The relative error is a mean "
         "over cells that are not 0 in truth. The corrected estimates of stirred estimate are not compared here."

@@ -29,10 +29,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from stirred._display import withheld
+from stirred._display import confidential
 from stirred.swap.data.counting import RecordRates, key_of, look_up, one_rate, pairs
 from stirred.swap.data.dataset import Dataset, stratum_columns
-from stirred.swap.data.records import Source, source_of
 from stirred.swap.law.moments import (
     LawConstants,
     cell_moments,
@@ -54,8 +53,7 @@ Integers = NDArray[np.int64]
 _MOST_PAIRS = 50_000_000
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class CellsBefore:
     """Mean and variance of cells before a round, by their keys, which are increasing; other cells are empty."""
 
@@ -134,29 +132,13 @@ _MOST_UNEQUAL_PAIRS = 1_000_000
 """Cells of strata in which records have different rates: each takes about a hundred microseconds."""
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class Places:
     """A swapped column of a table: which of its values each cell has."""
 
     variable: str
     values: tuple[str | None, ...]
     codes: Codes
-
-
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
-class CellFacts:
-    """What is known of cells beside mean and variance, for the forecast of distances."""
-
-    empty: NDArray[np.float64] | None
-    """The probability that the cell is zero after the swap; None where it is not forecast."""
-    step: NDArray[np.float64]
-    """By how much two records that change places change the cell: 1 for counts of records."""
-    one_way: NDArray[np.bool_]
-    """Whether the cell can only grow, or only shrink."""
-    signed: bool = False
-    """Whether some of the numbers that are added up are negative."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -168,8 +150,15 @@ class ExpectedTable:
     true: NDArray[np.int64] | NDArray[np.float64]
     mean: NDArray[np.float64]
     variance: NDArray[np.float64]
-    facts: CellFacts
+    empty: NDArray[np.float64] | None
+    """The probability that the cell is zero after the swap; None where it is not forecast."""
+    step: NDArray[np.float64]
+    """By how much two records that change places change the cell: 1 for counts of records."""
+    one_way: NDArray[np.bool_]
+    """Whether the cell can only grow, or only shrink."""
     places: tuple[Places, ...]
+    signed: bool = False
+    """Whether some of the numbers that are added up are negative."""
 
     @property
     def by(self) -> tuple[str, ...]:
@@ -265,19 +254,16 @@ def expected_table(dataset: Dataset, by: Sequence[str], rates: RecordRates | Non
 
     order, columns = _in_order(dataset.table.pick(by), roles, found, (area, held, swapped))
     may_grow, may_shrink = added(np.minimum(n_h, n_s) - true), added(true - np.maximum(n_h + n_s - n, 0))
-    facts = CellFacts(
-        None if empty is None else np.exp(added(empty))[order],
-        np.ones(len(found)),
-        ((may_grow == 0) | (may_shrink == 0))[order],
-    )
     return ExpectedTable(
         PublishedTable(by=tuple(by)),
         labels_of(columns),
         np.rint(added(true)).astype(np.int64)[order],
         added(mean)[order],
         added(variance)[order],
-        facts,
-        places_of(columns, [role == "swap" for role in roles]),
+        None if empty is None else np.exp(added(empty))[order],
+        np.ones(len(found)),
+        ((may_grow == 0) | (may_shrink == 0))[order],
+        places_of(columns, roles),
     )
 
 
@@ -287,12 +273,12 @@ def labels_of(columns: Sequence[Column]) -> tuple[tuple[str | None, ...], ...]:
     return tuple(zip(*texts, strict=True))
 
 
-def places_of(columns: Sequence[Column], swapped: Sequence[bool]) -> tuple[Places, ...]:
+def places_of(columns: Sequence[Column], roles: Sequence[str]) -> tuple[Places, ...]:
     """The swapped ones among the columns of a table's cells."""
     return tuple(
         Places(column.name, tuple(column.texts()), column.codes)
-        for column, moves in zip(columns, swapped, strict=True)
-        if moves
+        for column, role in zip(columns, roles, strict=True)
+        if role == "swap"
     )
 
 
@@ -325,8 +311,7 @@ _MOST_SCORE_PAIRS = 20_000_000
 """Cells of strata: they take twice the memory of those of plain counts."""
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class _Scores:
     """What records bring into rows of a table: one entry for each record and row in which it has something."""
 
@@ -337,11 +322,11 @@ class _Scores:
 
 def expected_scores(dataset: Dataset, asked: PublishedTable) -> ExpectedTable | None:
     """The forecast of a table of linked rows, sums or weighted counts; None where it would take too many cells."""
-    plan, source = dataset.plan, source_of(dataset)
-    named = [source.of_record(asked, name) for name in asked.by]
+    plan = dataset.plan
+    named = [dataset.of_record(asked, name) for name in asked.by]
     roles = [_role(dataset, name) for name in named]
-    columns = source.columns(asked, asked.by)
-    rows, record = source.rows(asked), source.record(asked)
+    columns = dataset.columns_of(asked, asked.by)
+    rows, record = dataset.rows_of(asked), dataset.record_of(asked)
 
     kept = group([column for column, role in zip(columns, roles, strict=True) if role == "hold"], rows)
 
@@ -353,7 +338,7 @@ def expected_scores(dataset: Dataset, asked: PublishedTable) -> ExpectedTable | 
     strata = dataset.strata
     if max((strata.count + 1) * swapped.count, dataset.records) * kept.count >= 1 << 63:
         return None
-    scores = _scores(source, asked, record, kept)
+    scores = _scores(dataset, asked, record, kept)
     where = strata.ids[scores.record].astype(np.int64)
     # Cells of held values by stratum, and of both by stratum, from the entries
     outer, at_outer = np.unique(where * kept.count + scores.row, return_inverse=True)
@@ -426,27 +411,24 @@ def expected_scores(dataset: Dataset, asked: PublishedTable) -> ExpectedTable | 
     ]
     order, in_order = _in_order(wide, roles, keys, (area, kept, swapped))
     true_numbers = added(true)[order]
-    facts = CellFacts(
-        None if signed else np.exp(added(empty))[order],
-        step[order],
-        (added(holders[1]) == 0)[order] & (not signed),
-        signed,
-    )
     return ExpectedTable(
         asked,
         labels_of(in_order),
         true_numbers if asked.adds_up else np.rint(true_numbers).astype(np.int64),
         added(mean)[order],
         added(variance)[order],
-        facts,
-        places_of(in_order, [role == "swap" for role in roles]),
+        None if signed else np.exp(added(empty))[order],
+        step[order],
+        (added(holders[1]) == 0)[order] & (not signed),
+        places_of(in_order, roles),
+        signed,
     )
 
 
-def _scores(source: Source, asked: PublishedTable, record: NDArray[np.integer], kept: Groups) -> _Scores:
+def _scores(dataset: Dataset, asked: PublishedTable, record: NDArray[np.integer], kept: Groups) -> _Scores:
     """Scores by record and row of the table, added up exactly."""
     rows = len(record)
-    numbers = row_numbers(source.columns(asked, asked.added), rows)
+    numbers = row_numbers(dataset.columns_of(asked, asked.added), rows)
     if asked.linked is None:
         return _Scores(record.astype(np.int64), kept.ids.astype(np.int64), numbers.floats())
     keys, entry = np.unique(record.astype(np.int64) * kept.count + kept.ids, return_inverse=True)

@@ -34,7 +34,6 @@ from stirred.swap.data.counting import (
     values_nobody_has,
 )
 from stirred.swap.data.dataset import Dataset
-from stirred.swap.data.records import source_of
 from stirred.swap.law.moments import moved_by_size, moved_probabilities, received_probabilities
 from stirred.swap.law.permutation import LaterRounds
 from stirred.swap.law.theorem import epsilon
@@ -260,9 +259,8 @@ class UniqueRows:
 
 def unique_rows(dataset: Dataset, keys: PublishedTable, stays: NDArray[np.float64] | None) -> UniqueRows:
     """The unique records or rows; ``stays`` is the probability of each record to keep its swap values."""
-    source = source_of(dataset)
-    rows, record = source.rows(keys), source.record(keys)
-    groups = group(source.columns(keys, keys.by), rows)
+    rows, record = dataset.rows_of(keys), dataset.record_of(keys)
+    groups = group(dataset.columns_of(keys, keys.by), rows)
     owner = record[(groups.sizes() == 1)[groups.ids]]
     in_place = None if stays is None else float(stays[owner].sum())
     return UniqueRows(keys, rows, len(owner), len(np.unique(owner)), in_place)
@@ -370,7 +368,7 @@ def rule_effects(dataset: Dataset, strata: Strata, rates: RecordRates, by_stratu
         )
         for k, rule in enumerate(dataset.plan.rates)
     )
-    last, source = rates.rates[-1], source_of(dataset)
+    last = rates.rates[-1]
     at_last = moved_by_size(strata.sizes, last)
     return RuleEffects(
         rules,
@@ -380,7 +378,7 @@ def rule_effects(dataset: Dataset, strata: Strata, rates: RecordRates, by_stratu
         _share((at_last * uniques.sum(axis=1)).sum(), uniques.sum()),
         _share((at_last * strata.sizes).sum(), strata.sizes.sum()),
         epsilon(strata.largest_changeable, last),
-        tuple(dict.fromkeys(one for rule in dataset.plan.rates for one in values_nobody_has(rule, source))),
+        tuple(dict.fromkeys(one for rule in dataset.plan.rates for one in values_nobody_has(rule, dataset))),
     )
 
 

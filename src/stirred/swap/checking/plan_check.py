@@ -62,8 +62,7 @@ from stirred.swap.data.counting import (
     rates_of_dataset,
     strata_of_dataset,
 )
-from stirred.swap.data.dataset import Dataset, constant_columns, kept_with_dropped_ids, load
-from stirred.swap.data.records import source_of
+from stirred.swap.data.dataset import Dataset, InputDataset, constant_columns, kept_with_dropped_ids, load
 from stirred.swap.law import theorem
 from stirred.swap.law.permutation import later_rounds
 from stirred.swap.plan.fields import SwapPlan
@@ -296,7 +295,8 @@ def check(
     undoing = undoing_of(data_of_swap, kept_with_dropped_ids(dataset))
     if undoing_stops(plan, undoing):
         undoing = with_remedies(data_of_swap, undoing)
-    earlier = [] if ledger is None else [entry.specification for entry in _opened(ledger).entries() if entry.counted]
+    opened = Ledger.open(ledger) if isinstance(ledger, str | Path) else ledger
+    earlier = [] if opened is None else [entry.specification for entry in opened.entries() if entry.counted]
     changes = movement.expected_changed_share
     several = together(dataset, earlier, changes)
     stops = find_stops(dataset)
@@ -312,7 +312,7 @@ def check(
         raise errors.unique_on_sums()
     plan.require_tables([*asked, *keys])
     for one in (*asked, *keys):
-        source_of(dataset).require(one)
+        dataset.require(one)
     stays = stay_probabilities(dataset, strata, by_record, later) if keys else None
     possible = [one for one in asked if has_formulas(dataset, one)]
     forecasts = [(one, expected_forecast(dataset, one, by_record)) for one in possible]
@@ -355,10 +355,6 @@ def check(
     )
 
 
-def _opened(ledger: Ledger | str | Path) -> Ledger:
-    return ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
-
-
 def _rates(plan: SwapPlan) -> str:
     rounds = f" and {len(plan.rounds)} later rounds" if plan.rounds else ""
     return (f"rate {plan.rate}" if plan.rate is not None else "rates by rule") + rounds
@@ -369,7 +365,7 @@ def has_formulas(dataset: Dataset, asked: PublishedTable) -> bool:
     plan = dataset.plan
     if asked.of_records:
         return not (plan.rounds and plan.rates) or _is_kept(dataset, asked.by)
-    moving = any(source_of(dataset).of_record(asked, name) in plan.swap for name in asked.by)
+    moving = any(dataset.of_record(asked, name) in plan.swap for name in asked.by)
     return not moving or not (plan.rounds or plan.rates)
 
 
@@ -383,9 +379,14 @@ def _at_last_rate(dataset: Dataset, tables: Sequence[ExpectedTable]) -> tuple[fl
     """Expected MAPEs at the last rule's rate for all records; none for a plan with one rate."""
     if not dataset.plan.rates:
         return ()
-    plan = dataset.plan.model_copy(update={"rate": dataset.plan.rates[-1].rate, "rates": ()})
-    found = [expected_forecast(replace(dataset, plan=plan), table.asked) for table in tables]
+    tried = at_rate(dataset, dataset.plan.rates[-1].rate)
+    found = [expected_forecast(tried, table.asked) for table in tables]
     return tuple(table.expected_mape for table in found if table is not None)
+
+
+def at_rate(dataset: Dataset, rate: Fraction) -> Dataset:
+    """The same data with a plan of one rate."""
+    return replace(dataset, plan=dataset.plan.model_copy(update={"rate": rate, "rates": ()}))
 
 
 def _each_rate(rates: Rates) -> tuple[Fraction, ...]:
@@ -417,7 +418,6 @@ def _what_if(
         held=held,
         counted=dataset.table,
         strata=group(dataset.table.pick(match), dataset.records),
-        columns=dataset.columns,
     )
     margins = count_margins(other, prints=False)
     strata = strata_of_dataset(other, margins)
@@ -439,7 +439,7 @@ def _what_if(
 
 def _expected_error(dataset: Dataset, rate: Fraction, asked: Sequence[PublishedTable]) -> float | None:
     """The mean over tables of their expected MAPE at a rate; None if there is none, or one is too large to forecast."""
-    tried = replace(dataset, plan=dataset.plan.model_copy(update={"rate": rate, "rates": ()}))
+    tried = at_rate(dataset, rate)
     if any(set(one.added) & set(tried.plan.swap) for one in asked):
         return None  # these variables would be swapped
     tables = [expected_forecast(tried, one) for one in asked]
@@ -447,7 +447,7 @@ def _expected_error(dataset: Dataset, rate: Fraction, asked: Sequence[PublishedT
     return sum(found) / len(found) if found and len(found) == len(tables) else None
 
 
-def _forecast(dataset: Dataset, reading: float) -> Forecast:
+def _forecast(dataset: InputDataset, reading: float) -> Forecast:
     """Time from the reading just done and the benchmark's cost of a row; memory and disk from the sizes."""
     rows, columns = dataset.records, len(dataset.columns)
     linked_rows = sum(entry.held.rows for entry in dataset.linked)
@@ -458,7 +458,7 @@ def _forecast(dataset: Dataset, reading: float) -> Forecast:
     return Forecast(seconds, memory_of(dataset, linked_bytes), disk)
 
 
-def memory_of(dataset: Dataset, linked_bytes: int) -> int:
+def memory_of(dataset: InputDataset, linked_bytes: int) -> int:
     """Peak resident memory of a release: of its reading, where ids that are text weigh most, or of what follows.
 
     Measured at 1 and 5 million records of :mod:`stirred.tables.synthetic`, and at 0.3 and 1.5 million households with

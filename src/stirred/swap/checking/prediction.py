@@ -19,7 +19,7 @@ others together for these eighty lines. Besides, which releases stop would then 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import sqrt
@@ -31,7 +31,7 @@ from stirred import errors
 from stirred._compiled import kernel
 from stirred._threads import thread_pool
 from stirred.swap.data.dataset import Dataset
-from stirred.swap.plan.sections import MAIN
+from stirred.tables import Table
 from stirred.tables.columns import Codes, Column
 from stirred.tables.groups import mixed
 
@@ -232,8 +232,11 @@ def measure(dataset: Dataset) -> Telling:
     """Try every held column, every pair, and all together, on a sample of the rows."""
     told: list[Told] = []
     columns = pairs = 0
-    for table in _tables(dataset):
-        names = list(table.held)
+    swapped = dataset.table.pick(dataset.plan.swap)
+    for held, record in dataset.held_tables():
+        ids = dataset.strata.ids if record is None else dataset.strata.ids[record]
+        table = _Table(held, record, ids, dataset.strata.count, swapped)
+        names = list(held.columns)
         groups = [(name,) for name in names] + list(combinations(names, 2))
         columns, pairs = columns + len(names), pairs + len(groups) - len(names)
         by_slice: dict[str, list[tuple[str, ...]]] = {"": []}
@@ -242,7 +245,7 @@ def measure(dataset: Dataset) -> Telling:
         for name, sets in by_slice.items():
             part = _part(table, name)
             for variable, codes in part.swapped.items():
-                if 0 < int(codes.max(initial=0)) < _MOST_VALUES and names:
+                if 0 < int(codes.max(initial=0)) < _MOST_VALUES:
                     told += _of_variable(part, variable, codes, sets, with_tree=name == "")
     ranked = sorted(told, key=lambda one: (-one.share, len(one.columns), one.columns))
     return Telling(tuple(ranked), min(dataset.records, SAMPLED), columns, pairs)
@@ -271,12 +274,11 @@ def telling_stops(
 class _Table:
     """One table: per row its record, its stratum and its held values; and the swap variables of the records."""
 
-    name: str
+    held: Table
     record: NDArray[np.uint32] | None
     strata: NDArray[np.uint32]
     count: int
     """The number of strata."""
-    held: dict[str, Column]
     swapped: list[Column]
 
     def slice_of(self, columns: Sequence[str]) -> str:
@@ -298,27 +300,15 @@ class _Part:
     swapped: dict[str, NDArray[np.uint32]]
 
 
-def _tables(dataset: Dataset) -> Iterator[_Table]:
-    """The main table and every linked one."""
-    strata, swapped = dataset.strata, dataset.table.pick(dataset.plan.swap)
-    if dataset.held_within:
-        held = {name: dataset.table[name] for name in dataset.held_within}
-        yield _Table(MAIN, None, strata.ids, strata.count, held, swapped)
-    for entry in dataset.linked:
-        if entry.held.columns:
-            of_row = strata.ids[entry.record]
-            yield _Table(entry.held.name, entry.record, of_row, strata.count, dict(entry.held.columns), swapped)
-
-
 def _part(table: _Table, name: str) -> _Part:
     """A sample of a table, by the values of a column; rows of one record are in the same half."""
     rows = _sample(table.strata, np.bincount(table.strata, minlength=table.count), table.held[name] if name else None)
     record = rows if table.record is None else table.record[rows]
     return _Part(
-        table.name,
+        table.held.name,
         table.strata[rows],
         _halves(record),
-        {one: _dense(column.codes[rows]) for one, column in table.held.items()},
+        {one: _dense(column.codes[rows]) for one, column in table.held.columns.items()},
         {column.name: _dense(column.codes[record]) for column in table.swapped},
     )
 
@@ -335,11 +325,10 @@ def _sample(ids: NDArray[np.uint32], sizes: NDArray[np.int64], column: Column | 
     thinned = sizes * part >= _FEWEST_IN_SAMPLE
     kept = np.zeros(len(ids), dtype=np.bool_)
     bound = np.uint64(int(part * 2.0**64))
-    if column is None:
-        _mark_sample(ids, thinned, bound, kept)
-    else:
-        many = np.bincount(column.codes, minlength=column.cardinality) > _MANY
-        _mark_groups(ids, thinned, column.codes, many, bound, kept)
+    codes, many = np.zeros_like(ids), np.array([True])
+    if column is not None:
+        codes, many = column.codes, np.bincount(column.codes, minlength=column.cardinality) > _MANY
+    _mark_sample(ids, thinned, codes, many, bound, kept)
     return np.flatnonzero(kept)
 
 
@@ -386,9 +375,10 @@ def _told(part: _Part, columns: tuple[str, ...], variable: str, gained: int, los
 
 def _told_by_match(part: _Part, codes: NDArray[np.uint32]) -> NDArray[np.bool_]:
     """For each row whether the commonest value of its stratum in the other half is its own."""
-    order = np.lexsort((part.half, codes, part.strata))
-    right = np.zeros(len(codes), dtype=np.bool_)
-    _commonest_of_other_half(part.strata, codes, part.half, order, right)
+    low = codes.astype(np.uint64) * 4 + part.half.astype(np.uint64) * 2
+    keys = part.strata.astype(np.uint64) << _LOW | low
+    order, right = np.argsort(keys), np.zeros(len(codes), dtype=np.bool_)
+    right[order] = _told_by_other_half(keys[order])[0]
     return right
 
 
@@ -396,9 +386,17 @@ def _gained_and_lost(keys: NDArray[np.uint64]) -> tuple[int, int]:
     """Rows that are predicted rightly by the commonest value of their cell in the other half and not by the match
     variables, and the other way round. Where the other half does not have the cell, the match variables decide."""
     keys.sort()
-    counts = np.zeros(2, dtype=np.int64)
-    _compare_halves(keys, counts)
-    return int(counts[0]), int(counts[1])
+    right, wrong = _told_by_other_half(keys)
+    before = (keys & np.uint64(1)).astype(np.bool_)
+    return int(np.count_nonzero(right & ~before)), int(np.count_nonzero(wrong & before))
+
+
+def _told_by_other_half(keys: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """For sorted keys, whether the commonest value of their cell in the other half is that of the row, and whether it
+    is another: ``[right or wrong, row]``."""
+    told = np.zeros((2, len(keys)), dtype=np.bool_)
+    _compare_halves(keys, told)
+    return told
 
 
 def _keys(cells: Sequence[NDArray[np.uint32]], low: NDArray[np.uint64]) -> NDArray[np.uint64]:
@@ -418,16 +416,7 @@ def _mix(cell, codes):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _mark_sample(ids, thinned, bound, kept):  # type: ignore[no-untyped-def]
-    for row in range(len(ids)):
-        stratum = ids[row]
-        drawn = np.uint64(row) if thinned[stratum] else np.uint64(stratum) + (np.uint64(1) << np.uint64(40))
-        if mixed(drawn + np.uint64(0x9E3779B97F4A7C15)) < bound:
-            kept[row] = True
-
-
-@kernel
-def _mark_groups(ids, thinned, codes, many, bound, kept):  # type: ignore[no-untyped-def]
+def _mark_sample(ids, thinned, codes, many, bound, kept):  # type: ignore[no-untyped-def]
     for row in range(len(ids)):
         stratum = ids[row]
         drawn = np.uint64(stratum) + (np.uint64(1) << np.uint64(40))
@@ -444,33 +433,7 @@ def _mark_half(rows, halves):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _commonest_of_other_half(strata, codes, half, order, right):  # type: ignore[no-untyped-def]
-    best = np.zeros(2, dtype=np.int64)
-    value = np.zeros(2, dtype=np.int64)
-    count = np.zeros(2, dtype=np.int64)
-    start = 0
-    while start < len(order):
-        end = start
-        best[:] = 0
-        while end < len(order) and strata[order[end]] == strata[order[start]]:
-            row = order[end]
-            if end == start or codes[order[end - 1]] != codes[row]:
-                count[:] = 0
-            side = 1 if half[row] else 0
-            count[side] += 1
-            if count[side] > best[side]:
-                best[side] = count[side]
-                value[side] = codes[row]
-            end += 1
-        for at in range(start, end):
-            row = order[at]
-            other = 0 if half[row] else 1
-            right[row] = best[other] > 0 and np.int64(codes[row]) == value[other]
-        start = end
-
-
-@kernel
-def _compare_halves(keys, counts):  # type: ignore[no-untyped-def]
+def _compare_halves(keys, told):  # type: ignore[no-untyped-def]
     best = np.zeros(2, dtype=np.int64)  # of each half: the count of the commonest value of the cell,
     value = np.zeros(2, dtype=np.int64)  # and that value
     count = np.zeros(2, dtype=np.int64)
@@ -492,9 +455,5 @@ def _compare_halves(keys, counts):  # type: ignore[no-untyped-def]
             other = 1 - np.int64(keys[at] >> np.uint64(1) & np.uint64(1))
             if best[other] > 0:
                 right = np.int64(keys[at] >> np.uint64(2) & np.uint64(0xFFFFF)) == value[other]
-                before = keys[at] & np.uint64(1) == np.uint64(1)
-                if right and not before:
-                    counts[0] += 1
-                elif before and not right:
-                    counts[1] += 1
+                told[0, at], told[1, at] = right, not right
         start = end

@@ -291,20 +291,10 @@ def _summed(record, start, end, target, moves, shares, alpha, left_out, put_to, 
 def _likelihoods(starts, record, target, moves, shares, alphas, likely):  # type: ignore[no-untyped-def]
     work, product, joined = np.zeros(_LARGEST + 2), np.zeros(_LARGEST + 2), np.zeros(_LARGEST + 2)
     for number in range(len(starts) - 1):
+        start, end = starts[number], starts[number + 1]
         for at in range(len(alphas)):
             likely[number, at] = _summed(
-                record,
-                starts[number],
-                starts[number + 1],
-                target,
-                moves,
-                shares,
-                alphas[at],
-                -1,
-                0,
-                work,
-                product,
-                joined,
+                record, start, end, target, moves, shares, alphas[at], -1, 0, work, product, joined
             )
 
 

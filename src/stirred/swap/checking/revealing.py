@@ -11,7 +11,7 @@ the counts alone, so a recipient can compute it from the release too. No randomn
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from math import log
 from typing import Any
@@ -22,10 +22,9 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred._compiled import kernel
 from stirred.invariants import Alike, Beliefs, Revealed, TwoMargins, alike, believe, reveal
-from stirred.swap.data.counting import CountedMargin
-from stirred.swap.data.dataset import Dataset
+from stirred.swap.data.counting import CountedMargin, varies
+from stirred.swap.data.dataset import Dataset, InputDataset
 from stirred.swap.data.records import classes_of
-from stirred.swap.plan.sections import MAIN
 from stirred.tables import Column
 from stirred.tables.columns import Codes
 from stirred.tables.groups import Cells, Groups, anonymous, cells, group, mixed
@@ -41,17 +40,18 @@ _CHANCE = 1e-6
 """A dependence is believed when chance would produce it with less than this probability."""
 
 
-def find_stops(dataset: Dataset) -> list[errors.StoppedByCheck]:
+def find_stops(dataset: InputDataset) -> list[errors.StoppedByCheck]:
     """All stops of this release, in the order of the columns."""
     found: list[errors.StoppedByCheck] = []
     swapped = dataset.table.pick(dataset.plan.swap)
-    for table, column, record in _held_columns(dataset):
-        if len(column.codes) >= _FEWEST_ROWS and column.cardinality >= _DISTINCT_SHARE * len(column.codes):
-            percent = 100 * column.cardinality // len(column.codes)
-            found.append(errors.nearly_distinct(table, column.name, percent))
-        for variable in _determined(dataset.strata, column, swapped, record):
-            alone = bool(_determined(Groups(np.zeros_like(dataset.strata.ids), 1), column, [variable], record))
-            found.append(errors.held_determines_swap(table, column.name, variable.name, not alone))
+    for table, record in dataset.held_tables():
+        for column in table.columns.values():
+            if table.rows >= _FEWEST_ROWS and column.cardinality >= _DISTINCT_SHARE * table.rows:
+                percent = 100 * column.cardinality // table.rows
+                found.append(errors.nearly_distinct(table.name, column.name, percent))
+            for variable in _determined(dataset.strata, column, swapped, record):
+                alone = bool(_determined(Groups(np.zeros_like(dataset.strata.ids), 1), column, [variable], record))
+                found.append(errors.held_determines_swap(table.name, column.name, variable.name, not alone))
     for opened in (dataset.input, *(entry.input for entry in dataset.linked)):
         in_text = (dataset.plan.format or opened.format) == "csv"
         for name, written in opened.rewritten.items():
@@ -65,15 +65,6 @@ def refuse_stops(stops: list[errors.StoppedByCheck], allowed: tuple[str, ...]) -
     for stop in stops:
         if stop.kind not in allowed:
             raise stop
-
-
-def _held_columns(dataset: Dataset) -> Iterator[tuple[str, Column, NDArray[np.uint32] | None]]:
-    """Every held column with the record that each of its rows belongs to; None where rows are records."""
-    for name in dataset.held_within:
-        yield MAIN, dataset.table[name], None
-    for entry in dataset.linked:
-        for column in entry.held.columns.values():
-            yield entry.held.name, column, entry.record
 
 
 def _determined(strata: Groups, held: Column, swapped: list[Column], record: NDArray[np.uint32] | None) -> list[Column]:
@@ -90,7 +81,7 @@ def _determined(strata: Groups, held: Column, swapped: list[Column], record: NDA
     found = []
     for variable in suspects:
         codes = variable.codes if record is None else variable.codes[record]
-        if not _differs(both, codes):
+        if not varies(both, codes).any():
             chance = _log_chance(Groups(ids, strata.count), both, variable.with_codes(codes))
             found += [variable] if chance < log(_CHANCE) else []
     return found
@@ -101,10 +92,6 @@ def _contradicted(strata: NDArray[np.uint32], held: Codes, swapped: Codes) -> bo
     slots = 1 << int(2 * len(held) + 2).bit_length()
     keys, first = np.zeros(slots, dtype=np.uint64), np.zeros(slots, dtype=np.uint32)
     return bool(_differs_somewhere(strata, held, swapped, keys, first))
-
-
-def _differs(groups: Groups, codes: Codes) -> bool:
-    return bool(_differs_within(groups.ids, codes, np.full(groups.count, -1, dtype=np.int64)))
 
 
 def _log_chance(strata: Groups, both: Groups, swapped: Column) -> float:
@@ -123,7 +110,8 @@ def _log_chance(strata: Groups, both: Groups, swapped: Column) -> float:
 
 @kernel
 def _differs_somewhere(strata, held, swapped, keys, first):  # type: ignore[no-untyped-def]
-    """As below, the groups being found on the way; ``keys`` and ``first`` are a hash table, empty where first is 0."""
+    """Whether two rows of one group differ, the groups being found on the way; stops at the first such pair. ``keys``
+    and ``first`` are a hash table, empty where first is 0."""
     mask = np.uint64(len(keys) - 1)
     for row in range(len(strata)):
         key = np.uint64(strata[row]) << np.uint64(32) | np.uint64(held[row])
@@ -134,17 +122,6 @@ def _differs_somewhere(strata, held, swapped, keys, first):  # type: ignore[no-u
             keys[at] = key
             first[at] = swapped[row] + 1
         elif first[at] != np.uint32(swapped[row]) + np.uint32(1):
-            return True
-    return False
-
-
-@kernel
-def _differs_within(ids, codes, first):  # type: ignore[no-untyped-def]
-    """Whether two rows of one group differ; stops at the first such pair."""
-    for row in range(len(ids)):
-        if first[ids[row]] < 0:
-            first[ids[row]] = codes[row]
-        elif first[ids[row]] != np.int64(codes[row]):
             return True
     return False
 

@@ -25,10 +25,10 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._compiled import kernel as compiled
-from stirred._display import withheld
+from stirred._display import confidential
 from stirred.noise import SeededSource
 from stirred.spec import Specification, facts
-from stirred.swap.checking.agreeing_columns import Agreeing, Places, Rows, search
+from stirred.swap.checking.agreeing_columns import STEP, Agreeing, Places, Rows, search, sketched
 from stirred.swap.data.counting import RecordRates
 from stirred.swap.data.dataset import Dataset, stratum_columns
 from stirred.swap.law import permutation
@@ -53,9 +53,6 @@ LEAST_EXCESS = 0.004
 """Columns whose groups agree by less than this cannot put back a share of records that is worth telling."""
 _LOOKED_AT = 6
 """Sets of columns for which the share is computed, of those that agree most."""
-_SKETCH = 1 << 20
-_STEP = 16
-"""Every so many rows are counted to know which groups are large."""
 _LARGE = 256
 """Groups that seem larger than this are divided before they are sampled."""
 _SMALL_FILE, _SHUFFLES = 1 << 16, 4
@@ -122,8 +119,7 @@ class Undoing:
         return next((one for one in self.found if one.believed), None)
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class Swapped:
     """A table of records and its linked rows, as far as putting back needs them: of the data, or of a release."""
 
@@ -135,29 +131,17 @@ class Swapped:
     places: Places
 
 
-def swapped_of(
-    plan: SwapPlan,
-    counted: Table,
-    strata: Groups,
-    rates: Fraction | RecordRates,
-    held: Sequence[str],
-    linked: Mapping[str, tuple[Table, NDArray[np.uint32]]],
-) -> Swapped:
-    """Bring together the columns of all tables; ``linked`` has each linked table's held columns and records."""
-    columns = counted.pick([*dict.fromkeys([*plan.match, *held])])
+def swapped_data(dataset: Dataset, rates: Fraction | RecordRates) -> Swapped:
+    """Bring together the columns of all tables of the data, or of a release."""
+    plan, counted, strata = dataset.plan, dataset.counted, dataset.strata
+    columns = counted.pick([*dict.fromkeys([*plan.match, *dataset.held_within])])
     tables = [Rows(MAIN, {one.name: one.codes for one in columns}, None)] if columns else []
     tables += [
-        Rows(name, {column: one.codes for column, one in table.columns.items()}, record)
-        for name, (table, record) in linked.items()
-        if table.columns
+        Rows(entry.plan.name, {column: one.codes for column, one in entry.held.columns.items()}, entry.record)
+        for entry in dataset.linked
+        if entry.held.columns
     ]
     return Swapped(plan, counted, strata, rates, tuple(tables), places_of(plan, counted, strata))
-
-
-def swapped_data(dataset: Dataset, rates: Fraction | RecordRates) -> Swapped:
-    """The confidential data of a plan."""
-    linked = {entry.plan.name: (entry.held, entry.record) for entry in dataset.linked}
-    return swapped_of(dataset.plan, dataset.counted, dataset.strata, rates, dataset.held_within, linked)
 
 
 def places_of(plan: SwapPlan, counted: Table, strata: Groups) -> Places:
@@ -418,8 +402,7 @@ def releases_stops(plan: SwapPlan, found: Together | None, changed: float) -> li
 # -- groups --------------------------------------------------------------------------------------------------
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class Members:
     """Groups of two records or more, each record once: those of group g stand from ``starts[g]`` to ``starts[g+1]``."""
 
@@ -435,9 +418,8 @@ def gathered(rows: Rows, columns: Sequence[str], most: int = _GATHERED) -> Membe
     owner = np.arange(rows.count, dtype=np.uint32) if rows.record is None else rows.record
     share = min(1.0, most / rows.count)
     if share < 1:
-        sketch = np.zeros(_SKETCH, dtype=np.uint32)
         kept = np.zeros(rows.count, dtype=np.bool_)
-        _choose(cell, owner, sketch, np.uint64(int(share * 2.0**64)), kept)
+        _choose(cell, owner, sketched(cell), np.uint64(int(share * 2.0**64)), kept)
         cell, owner = cell[kept], owner[kept]
     shuffled = owner.astype(np.uint64)
     _scramble(shuffled)
@@ -459,11 +441,9 @@ def _scramble(numbers):  # type: ignore[no-untyped-def]
 def _choose(cell, owner, sketch, bound, kept):  # type: ignore[no-untyped-def]
     """Mark a sample of whole groups; members of one that seems large get one of several new numbers before."""
     low = np.uint64(len(sketch) - 1)
-    for row in range(0, len(cell), _STEP):
-        sketch[mixed(cell[row]) & low] += np.uint32(1)
     for row in range(len(cell)):
         number = mixed(cell[row])
-        size = np.int64(sketch[number & low]) * _STEP
+        size = np.int64(sketch[number & low]) * STEP
         if size > _LARGE:
             number = mixed(number + mixed(np.uint64(owner[row]) + np.uint64(5)) % np.uint64(size // 48))
         cell[row] = number

@@ -12,8 +12,7 @@ That is what the theorem needs (docs/guarantee.md); nothing here may look at a s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -21,23 +20,24 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._compiled import kernel
-from stirred._display import withheld
+from stirred._display import confidential
 from stirred._threads import thread_pool
 from stirred.invariants import Margin, fingerprint
 from stirred.spec import Specification
 from stirred.swap.data.dataset import Dataset, fine_columns, stratum_columns
-from stirred.swap.data.records import Source, beside_record, classes_of, kinds_of, source_of, whole_fingerprint
+from stirred.swap.data.records import beside_record, classes_of, kinds_of, whole_fingerprint
 from stirred.swap.law.theorem import epsilon, epsilon_of_rates
 from stirred.swap.plan.fields import SwapPlan
 from stirred.swap.plan.sections import MAIN, PublishedTable, RateRule
 from stirred.tables import Column, Table
+from stirred.tables.columns import Codes
 from stirred.tables.groups import Groups, group
 
 _SIDE_BY_SIDE = 1 << 25
 """Records up to which margins are counted at the same time."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class CountedMargin:
     """A margin after counting: only sums are kept, since it may have tens of millions of cells."""
 
@@ -51,20 +51,14 @@ class CountedMargin:
     pairs: NDArray[np.float64]
     """and the ordered pairs of rows that share a cell."""
 
-    def __repr__(self) -> str:
-        return f"<CountedMargin: {self.margin}; counts are confidential and not shown>"
 
-
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class Margins:
     """Counted invariants: by match and hold, by match and swap, and per linked table by match and its held columns."""
 
     counted: tuple[CountedMargin, ...]
     whole: str | None = None
     """Fingerprint of the records with their linked rows, where there are any."""
-
-    def __repr__(self) -> str:
-        return f"<Margins: {len(self.counted)} counted margins; counts are confidential and not shown>"
 
     @property
     def held(self) -> CountedMargin:
@@ -106,8 +100,7 @@ def stated_margins(plan: SwapPlan, specification: Specification, margins: Margin
 def count_margins(dataset: Dataset, prints: bool = True) -> Margins:
     """Count the invariants of ``dataset``; with ``prints`` also their fingerprints."""
     plan, table = dataset.plan, dataset.counted
-    columns = {entry.plan.name: tuple(entry.held.columns) for entry in dataset.linked}
-    declared = declare(plan, dataset.held, columns)
+    declared = declare(plan, dataset.held, dataset.linked_columns)
     own = (*stratum_columns(plan), *fine_columns(plan))
     tables = [table, table, *(beside_record(table, own, entry.held, entry.record) for entry in dataset.linked)]
 
@@ -140,7 +133,7 @@ def _fingerprint_of_whole(dataset: Dataset) -> str:
     return whole_fingerprint(fixed, [kinds_of(entry, dataset.records) for entry in dataset.linked])
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class Strata:
     """Sizes of strata, and which of them a swap can change, as the invariants determine them."""
 
@@ -148,9 +141,6 @@ class Strata:
     held_varies: NDArray[np.bool_]
     """Whether the stratum has two records that differ in what is held, linked rows included."""
     swapped_varies: NDArray[np.bool_]
-
-    def __repr__(self) -> str:
-        return f"<Strata: {len(self.sizes):,} strata; their sizes are confidential and not shown>"
 
     @property
     def largest(self) -> int:
@@ -177,27 +167,17 @@ def _largest(sizes: NDArray[np.int64], among: NDArray[np.bool_]) -> int:
     return int(sizes[among].max(initial=0))
 
 
-LinkedClasses = Callable[[], Sequence[Column]]
-"""Per linked table a class per record that two records share when their linked rows are alike."""
-
-
-def strata_of(margins: Margins, groups: Callable[[], Groups], linked: LinkedClasses | None) -> Strata:
+def strata_of_dataset(dataset: Dataset, margins: Margins) -> Strata:
     """Strata from the margins by match and held, and by match and swap variables.
 
-    ``linked`` adds what the margins do not show: records that differ only in their linked rows. It is called, as is
-    ``groups`` for the stratum of each record, only where it can make a difference.
+    Records that differ only in their linked rows are what the margins do not show: these are looked at where it can
+    make a difference.
     """
     sizes, held_varies = margins.held.records, margins.held.distinct > 1
-    if linked is not None and bool(np.any(~held_varies & (sizes > 1))):
-        strata = groups()
-        for classes in linked():
-            held_varies = held_varies | _varies(strata, classes)
+    if np.any(~held_varies & (sizes > 1)):
+        for classes in classes_of(dataset):
+            held_varies = held_varies | varies(dataset.strata, classes.codes)
     return Strata(sizes, held_varies, margins.swapped.distinct > 1)
-
-
-def strata_of_dataset(dataset: Dataset, margins: Margins) -> Strata:
-    """Strata of the data themselves."""
-    return strata_of(margins, lambda: dataset.strata, _linked_classes(dataset))
 
 
 @kernel
@@ -211,25 +191,16 @@ def _sum_cells(begins, counts, records, distinct, pairs):  # type: ignore[no-unt
         pairs[stratum] += counts[i] * (counts[i] - 1.0)
 
 
-def _varies(strata: Groups, classes: Column) -> NDArray[np.bool_]:
-    first = np.full(strata.count, -1, dtype=np.int64)
-    varies = np.zeros(strata.count, dtype=np.bool_)
-    _compare_with_first(strata.ids, classes.codes, first, varies)
-    return varies
+def varies(groups: Groups, codes: Codes) -> NDArray[np.bool_]:
+    """Which groups have two records with different codes."""
+    first = np.zeros(groups.count, dtype=codes.dtype)
+    first[groups.ids] = codes
+    found = np.zeros(groups.count, dtype=np.bool_)
+    found[groups.ids[codes != first[groups.ids]]] = True
+    return found
 
 
-@kernel
-def _compare_with_first(ids, classes, first, varies):  # type: ignore[no-untyped-def]
-    for row in range(len(ids)):
-        stratum = ids[row]
-        if first[stratum] < 0:
-            first[stratum] = classes[row]
-        elif first[stratum] != np.int64(classes[row]):
-            varies[stratum] = True
-
-
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class RecordRates:
     """A rule for every record: record i has the rate ``rates[rule[i]]``."""
 
@@ -247,15 +218,12 @@ class RecordRates:
         return counts
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class RatesByStratum:
     """How many records of each stratum have which rate: ``counts[stratum, rule]``. A function of the invariants."""
 
     rates: tuple[Fraction, ...]
     counts: NDArray[np.int64]
-
-    def __repr__(self) -> str:
-        return f"<RatesByStratum: {len(self.rates)} rules; counts are confidential and not shown>"
 
     def largest(self, among: NDArray[np.bool_]) -> tuple[int, ...]:
         """For each rule the size of the largest of some strata that has a record of it; 0 if none has."""
@@ -288,24 +256,22 @@ class RatesByStratum:
         return total / int(records.sum())
 
 
-def record_rates(
-    plan: SwapPlan, held: Sequence[str], source: Source, linked: LinkedClasses | None
-) -> RecordRates | None:
+def rates_of_dataset(dataset: Dataset) -> RecordRates | None:
     """The rates of records by the plan's rules; None for a plan with one rate."""
+    plan, held, table = dataset.plan, dataset.held, dataset.table
     if not plan.rates:
         return None
     for one in plan.rates:
-        own = source.linked[one.table].held.columns if one.table is not None else ()
+        own = dataset.by_name[one.table].held.columns if one.table is not None else ()
         for column in one.columns:
             if column not in (*plan.match, *held, *own):  # with hold = "rest" the plan alone does not tell
                 raise errors.rate_by_unknown(column, one.table)
-    table = source.main
     rule = np.full(table.rows, len(plan.rates) - 1, dtype=np.uint8)
     shared: NDArray[np.int64] | None = None
     for number in reversed(range(len(plan.rates) - 1)):  # earlier rules overwrite later ones
         one = plan.rates[number]
         if one.table is not None:
-            rule[_with_such_a_row(one, source)] = number
+            rule[_with_such_a_row(one, dataset)] = number
             continue
         fits = _where(one, table.columns, table.rows)
         if one.counts:
@@ -313,7 +279,7 @@ def record_rates(
                 sharing = _sharing(group(table.pick(one.counted), table.rows))
             else:
                 if shared is None:
-                    shared = _sharing(_alike_in_all_kept(plan, held, table, linked))
+                    shared = _sharing(_alike_in_all_kept(dataset))
                 sharing = shared
             fits &= sharing <= (one.at_most or 1)
         rule[fits] = number
@@ -326,37 +292,27 @@ def one_rate(plan: SwapPlan) -> Fraction:
     return plan.rate
 
 
-def rates_of_dataset(dataset: Dataset) -> RecordRates | None:
-    """The rates of the data's records; None for a plan with one rate."""
-    return record_rates(dataset.plan, dataset.held, source_of(dataset), _linked_classes(dataset))
-
-
 def unique_records(dataset: Dataset) -> NDArray[np.bool_]:
     """Which records no other equals in match and held values, linked rows included."""
-    whole = _alike_in_all_kept(dataset.plan, dataset.held, dataset.table, _linked_classes(dataset))
-    return np.asarray(_sharing(whole) == 1)
+    return np.asarray(_sharing(_alike_in_all_kept(dataset)) == 1)
 
 
-def _linked_classes(dataset: Dataset) -> LinkedClasses | None:
-    return (lambda: classes_of(dataset)) if dataset.linked else None
-
-
-def _with_such_a_row(rule: RateRule, source: Source) -> NDArray[np.bool_]:
+def _with_such_a_row(rule: RateRule, dataset: Dataset) -> NDArray[np.bool_]:
     """Which records have a row of the rule's linked table that meets all of its conditions."""
     asked = PublishedTable(by=tuple(dict.fromkeys(rule.columns)), table=rule.table)
-    rows = dict(zip(asked.by, source.columns(asked, asked.by), strict=True))
-    fits = _where(rule, rows, source.rows(asked))
+    rows = dict(zip(asked.by, dataset.columns_of(asked, asked.by), strict=True))
+    fits = _where(rule, rows, dataset.rows_of(asked))
     if rule.counted is not None:
-        fits &= _sharing(group([rows[name] for name in rule.counted], source.rows(asked))) <= (rule.at_most or 1)
-    found = np.zeros(source.main.rows, dtype=np.bool_)
-    found[source.record(asked)[fits]] = True
+        fits &= _sharing(group([rows[name] for name in rule.counted], dataset.rows_of(asked))) <= (rule.at_most or 1)
+    found = np.zeros(dataset.records, dtype=np.bool_)
+    found[dataset.record_of(asked)[fits]] = True
     return found
 
 
-def values_nobody_has(rule: RateRule, source: Source) -> list[tuple[str, str]]:
+def values_nobody_has(rule: RateRule, dataset: Dataset) -> list[tuple[str, str]]:
     """Columns and values of a rule's ``where`` that are in no row of the data: misspelt, or rightly absent."""
     asked = PublishedTable(by=tuple(rule.where), table=rule.table) if rule.where else None
-    found = () if asked is None else zip(rule.where.items(), source.columns(asked, asked.by), strict=True)
+    found = () if asked is None else zip(rule.where.items(), dataset.columns_of(asked, asked.by), strict=True)
     return [
         (name, value)
         for (name, values), column in found
@@ -374,9 +330,10 @@ def _where(rule: RateRule, columns: Mapping[str, Column], rows: int) -> NDArray[
     return fits
 
 
-def _alike_in_all_kept(plan: SwapPlan, held: Sequence[str], table: Table, linked: LinkedClasses | None) -> Groups:
+def _alike_in_all_kept(dataset: Dataset) -> Groups:
     """Records that agree in all that a swap keeps."""
-    return group([*table.pick([*plan.match, *held]), *(linked() if linked else ())], table.rows)
+    kept = dataset.table.pick([*dataset.plan.match, *dataset.held])
+    return group([*kept, *classes_of(dataset)], dataset.records)
 
 
 def _sharing(groups: Groups) -> NDArray[np.int64]:

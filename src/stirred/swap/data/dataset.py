@@ -19,7 +19,7 @@ values ("merge strata with one swap value") would have no finite epsilon.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -29,17 +29,18 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._compiled import kernel
-from stirred._display import withheld
+from stirred._display import confidential
 from stirred._progress import Progress, Silent
 from stirred._threads import meanwhile
 from stirred.releases.folder.documents import ReleasedTable
 from stirred.releases.mechanism import Data
-from stirred.releases.plans import InputSection, by_table
+from stirred.releases.plans import by_table
 from stirred.swap.plan.fields import SwapPlan
-from stirred.swap.plan.sections import MAIN, LinkedTable
+from stirred.swap.plan.sections import MAIN, LinkedTable, PublishedTable
 from stirred.tables import Column, Input, Table, open_input
 from stirred.tables.columns import exact_values, plain_type, smallest_type
 from stirred.tables.csv_style import USUAL, CsvStyle
+from stirred.tables.exact_numbers import require_numeric
 from stirred.tables.groups import Groups, anonymous, cells, group
 from stirred.tables.labelled_files import Labels
 from stirred.tables.reading.inputs import Told, shares
@@ -249,36 +250,38 @@ _VARYING = 0.01
 """The share of rows in which a column of a group may differ, by errors in the file."""
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class Linked:
-    """A linked table: its held columns and copies, and the main table's row that each of its rows belongs to."""
+    """A linked table: its held columns, which others repeat a swap variable of the record, and which row of the main
+    table each of its rows belongs to."""
 
     plan: LinkedTable
-    input: Input
-    columns: tuple[str, ...]
-    """Names to be written, in the order of the input."""
     held: Table
     copies: Mapping[str, str]
     record: NDArray[np.uint32]
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
-class Dataset:
-    """A file and its plan, brought together. ``held`` is the plan's hold with "rest" spelled out."""
+@confidential
+class LinkedInput(Linked):
+    """A linked table of the confidential data."""
 
-    plan: SwapPlan
     input: Input
     columns: tuple[str, ...]
+    """Names to be written, in the order of the input."""
+
+
+@confidential
+class Dataset:
+    """Records and a plan, brought together: those of the data, or of a release, in which the invariants are the same.
+    ``held`` is the plan's hold with "rest" spelled out."""
+
+    plan: SwapPlan
     held: tuple[str, ...]
     table: Table
     counted: Table
     """The table with the merged match variable beside its columns, where the plan merges one; else the table itself."""
     strata: Groups
     linked: tuple[Linked, ...]
-    flat: tuple[str, ...] = ()
-    """The columns of a flat file, in the order of the input."""
 
     @property
     def records(self) -> int:
@@ -295,39 +298,113 @@ class Dataset:
         """The held columns of each linked table."""
         return {entry.plan.name: tuple(entry.held.columns) for entry in self.linked}
 
+    def held_tables(self) -> Iterator[tuple[Table, NDArray[np.uint32] | None]]:
+        """The tables with held columns, and the record that each row belongs to; None where rows are records."""
+        if self.held_within:
+            yield Table(MAIN, self.records, {name: self.table[name] for name in self.held_within}), None
+        yield from ((entry.held, entry.record) for entry in self.linked if entry.held.columns)
+
+    @property
+    def by_name(self) -> dict[str, Linked]:
+        """The linked tables by their names."""
+        return {entry.plan.name: entry for entry in self.linked}
+
+    # -- what tables of counts and of sums see: records, or linked rows beside the columns of their record -------
+
+    def of_record(self, asked: PublishedTable, name: str) -> str | None:
+        """The column of the record that ``name`` means in a table; None for a linked table's own."""
+        if asked.linked is None:
+            return name
+        linked = self.by_name[asked.linked]
+        return None if name in linked.held.columns else linked.copies.get(name, name)
+
+    def rows_of(self, asked: PublishedTable) -> int:
+        """How many rows are counted."""
+        return self.records if asked.linked is None else self.by_name[asked.linked].held.rows
+
+    def record_of(self, asked: PublishedTable) -> NDArray[np.integer]:
+        """The record of each row that is counted."""
+        return np.arange(self.records) if asked.linked is None else self.by_name[asked.linked].record
+
+    def columns_of(self, asked: PublishedTable, names: Sequence[str]) -> list[Column]:
+        """Columns of the rows that are counted."""
+        found = []
+        for name in names:
+            column = self._values_of(asked, name)
+            if asked.linked is not None and self.of_record(asked, name) is not None:
+                column = Column(name, column.codes[self.by_name[asked.linked].record], column.values)
+            found.append(column)
+        return found
+
+    def require(self, asked: PublishedTable) -> None:
+        """Raise unless the release will have the columns of a table, and those that are added up are numbers."""
+        known = list(self.table.columns)
+        if asked.linked is not None:
+            linked = self.by_name[asked.linked]
+            known = list(dict.fromkeys([*linked.held.columns, *linked.copies, *known]))
+        for names, how in ((asked.by, "by"), (asked.added, "that adds up")):
+            if unknown := [name for name in names if name not in known]:
+                elsewhere = [
+                    table
+                    for table, columns in self.linked_columns.items()
+                    if asked.linked is None and set(unknown) <= set(columns)
+                ]
+                raise errors.table_columns(unknown, known, asked.linked, elsewhere, how)
+        for name in asked.added:
+            require_numeric(self._values_of(asked, name))
+
+    def _values_of(self, asked: PublishedTable, name: str) -> Column:
+        """A column without its rows."""
+        target = self.of_record(asked, name)
+        if target is not None:
+            return self.table[target]
+        assert asked.linked is not None
+        return self.by_name[asked.linked].held[name]
+
+
+@confidential
+class InputDataset(Dataset):
+    """The confidential data, with what was read."""
+
+    linked: tuple[LinkedInput, ...]
+    input: Input
+    columns: tuple[str, ...]
+    flat: tuple[str, ...] = ()
+    """The columns of a flat file, in the order of the input."""
+
 
 def inputs(plan: SwapPlan, data: Data | None = None) -> dict[str, Data]:
     """By table, the path or frame that is read."""
     linked = () if plan.flat is not None else plan.linked
     given = by_table(data, MAIN, [entry.name for entry in linked])
-    sections = {MAIN: plan.input} | {entry.name: entry.input for entry in linked}
-    return {name: _place(name, section, given.get(name)) for name, section in sections.items()}
+    found = {MAIN: plan.input.path} | {entry.name: entry.input.path for entry in linked}
+    found |= {name: place for name, place in given.items() if place is not None}
+    for name, place in found.items():
+        if place is None:
+            raise errors.plan_field([f"input: no data were given for table '{name}' and the plan names no path"])
+    return {name: Path(place) if isinstance(place, str) else place for name, place in found.items()}
 
 
-def load(plan: SwapPlan, data: Data | None = None, progress: Progress | None = None) -> Dataset:
+def load(plan: SwapPlan, data: Data | None = None, progress: Progress | None = None) -> InputDataset:
     """Read and encode what the plan names.
 
     ``data`` replaces the paths of the plan: a path or a frame for the main table, or a mapping of such by the name of
     the table, ``"microdata"`` for the main one.
     """
-    if plan.flat is not None:
-        return _load_flat(plan, plan.flat, by_table(data, MAIN, []).get(MAIN), progress or Silent())
-    given = by_table(data, MAIN, [entry.name for entry in plan.linked])
+    places = inputs(plan, data)
     # All files are opened before the first is read and compared after the last: so they are of one moment.
-    opened = open_input(MAIN, _place(MAIN, plan.input, given.get(MAIN)), plan.input.options())
-    others = [
-        open_input(entry.name, _place(entry.name, entry.input, given.get(entry.name)), entry.input.options())
-        for entry in plan.linked
-    ]
-    held = _resolve_roles(
-        MAIN, opened, [*plan.match, *plan.swap], plan.hold, [*plan.drop, *([plan.id] if plan.id else [])]
-    )
+    opened = open_input(MAIN, places[MAIN], plan.input.options())
+    if plan.flat is not None:
+        return _load_flat(plan, plan.flat, opened, progress or Silent())
+    others = [open_input(entry.name, places[entry.name], entry.input.options()) for entry in plan.linked]
+    own = [plan.id] if plan.id else []
+    held = _resolve_roles(MAIN, opened, [*plan.match, *plan.swap], plan.hold, [*plan.drop, *own])
     if not held and not plan.linked:
         raise errors.empty_role("hold")
     used = [*plan.match, *plan.swap, *held]
     _require_no_float(plan, opened)
     told, *each = _told([opened, *others], progress or Silent())
-    read = _read(opened, used, [plan.id] if plan.id else [], plan.nulls, told)
+    read = _read(opened, used, own, plan.nulls, told)
     linked = [_read_linked(plan, *one) for one in zip(plan.linked, others, each, strict=True)]
     for one in (opened, *others):
         one.require_unchanged()
@@ -340,11 +417,10 @@ def load(plan: SwapPlan, data: Data | None = None, progress: Progress | None = N
         ids = {}  # a column of ids is as large as all the others together
     ties = tuple(_tie(plan, entry, ids, table) for entry in linked)
     _require_known(plan, {*used, *(column for entry in linked for column in entry.read.table.columns)}, held, ties)
-    kept = {*used, *([plan.id] if plan.id else [])}
-    columns = tuple(name for name in opened.kinds if name in kept)
+    columns = tuple(name for name in opened.kinds if name in {*used, *own})
     ordered = Table(MAIN, table.rows, {name: table[name] for name in columns if name in table.columns})
     counted = with_merged(plan, ordered)
-    return Dataset(plan, opened, columns, held, ordered, counted, strata_groups(plan, counted), ties)
+    return InputDataset(plan, held, ordered, counted, strata_groups(plan, counted), ties, opened, columns)
 
 
 def _require_no_float(plan: SwapPlan, opened: Input) -> None:
@@ -371,10 +447,9 @@ def _told(inputs: Sequence[Input], progress: Progress) -> list[Told]:
     return shares(inputs, lambda done: progress.stage("reading", done))
 
 
-def _load_flat(plan: SwapPlan, entry: LinkedTable, data: Data | None, progress: Progress) -> Dataset:
+def _load_flat(plan: SwapPlan, entry: LinkedTable, opened: Input, progress: Progress) -> InputDataset:
     """Read a flat file and split it into records and their rows."""
     assert plan.id is not None
-    opened = open_input(MAIN, _place(MAIN, plan.input, data), plan.input.options())
     numbered = [plan.id, *([entry.id] if entry.id else [])]
     named = [*plan.match, *plan.swap, *plan.drop, *numbered, *entry.drop]
     own = tuple(
@@ -413,24 +488,24 @@ def _load_flat(plan: SwapPlan, entry: LinkedTable, data: Data | None, progress: 
     )
     stays = Table(entry.name, read.table.rows, {name: read.table[name] for name in theirs if name in own})
     apart = {name: cells for name, cells in opened.rewritten.items() if name in own}
-    tie = Linked(entry, replace(opened, table=entry.name, rewritten=apart), theirs, stays, {}, record)
+    tie = LinkedInput(entry, stays, {}, record, replace(opened, table=entry.name, rewritten=apart), theirs)
     rest = {name: cells for name, cells in opened.rewritten.items() if name not in own}
     _require_known(plan, {*used, *own}, held, [tie])
     counted = with_merged(plan, main)
-    return Dataset(
+    return InputDataset(
         plan,
-        replace(opened, rewritten=rest),
-        columns,
         held,
         main,
         counted,
         strata_groups(plan, counted),
         (tie,),
+        replace(opened, rewritten=rest),
+        columns,
         tuple(name for name in opened.kinds if name in {*columns, *theirs}),
     )
 
 
-def kept_with_dropped_ids(dataset: Dataset) -> dict[str, list[tuple[str, ...]]]:
+def kept_with_dropped_ids(dataset: InputDataset) -> dict[str, list[tuple[str, ...]]]:
     """For each dropped column that looks like an id of groups of rows, the columns that are the same within a group.
 
     The id of a household is often dropped while the household's own columns stay and do the same.
@@ -462,14 +537,6 @@ def _names_held(allowance: str, held: set[str]) -> bool:
     return named in held or (kind == "undone" and set(named.split("+")) <= held)
 
 
-def _place(table: str, section: InputSection, given: Data | None) -> Data:
-    if given is not None:
-        return Path(given) if isinstance(given, str) else given
-    if section.path is None:
-        raise errors.plan_field([f"input: no data were given for table '{table}' and the plan names no path"])
-    return Path(section.path)
-
-
 def _resolve_roles(
     table: str, opened: Input, named: Sequence[str], hold: str | Sequence[str], others: Sequence[str]
 ) -> tuple[str, ...]:
@@ -493,8 +560,7 @@ def _looked(plan: SwapPlan) -> bool:
     return plan.chosen_from == "this data" or plan.looked_at in ("types and formats", "values")
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class _Read:
     """A table as it was read, and the nulls that it must not have."""
 
@@ -515,15 +581,12 @@ def _read(opened: Input, columns: Sequence[str], identifiers: Sequence[str], nul
     return _Read(found.table, found.identifiers, forbidden)
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class _ReadLinked:
     """A linked table as it was read, not tied to its records yet."""
 
     plan: LinkedTable
     input: Input
-    own: Sequence[str]
-    held: Sequence[str]
     copies: Mapping[str, str]
     read: _Read
 
@@ -532,12 +595,12 @@ def _read_linked(plan: SwapPlan, entry: LinkedTable, opened: Input, told: Told) 
     copies = copies_of(plan, entry, list(opened.kinds))
     own = [entry.link, *([entry.id] if entry.id else [])]
     held = _resolve_roles(entry.name, opened, [], entry.hold, [*own, *entry.drop, *copies])
-    return _ReadLinked(entry, opened, own, held, copies, _read(opened, [*held, *copies], own, entry.nulls, told))
+    return _ReadLinked(entry, opened, copies, _read(opened, [*held, *copies], own, entry.nulls, told))
 
 
-def _tie(plan: SwapPlan, linked: _ReadLinked, ids: Mapping[str, pa.ChunkedArray], main: Table) -> Linked:
+def _tie(plan: SwapPlan, linked: _ReadLinked, ids: Mapping[str, pa.ChunkedArray], main: Table) -> LinkedInput:
     """Find the record of each row of a linked table, and see that the copies of swap variables agree."""
-    entry, opened, own, held, copies = linked.plan, linked.input, linked.own, linked.held, linked.copies
+    entry, opened, copies = linked.plan, linked.input, linked.copies
     table, found = linked.read.table, linked.read.identifiers
     assert plan.id is not None
     if not _comparable(found[entry.link].type, ids[plan.id].type):
@@ -554,10 +617,10 @@ def _tie(plan: SwapPlan, linked: _ReadLinked, ids: Mapping[str, pa.ChunkedArray]
             raise errors.id_types_differ(entry.name, column)
         if (differing := count_differing(table[column], main[target], record)) > 0:
             raise errors.copies_disagree(entry.name, column, target, differing)
-    kept = {*own, *held, *copies}
-    columns = tuple(name for name in opened.kinds if name in kept)
-    stays = Table(entry.name, table.rows, {name: table[name] for name in columns if name in held})
-    return Linked(entry, opened, columns, stays, copies, record)
+    columns = tuple(name for name in opened.kinds if name in {*found, *table.columns})
+    held = [name for name in columns if name not in found and name not in copies]
+    stays = Table(entry.name, table.rows, {name: table[name] for name in held})
+    return LinkedInput(entry, stays, copies, record, opened, columns)
 
 
 def _comparable(one: pa.DataType, other: pa.DataType) -> bool:

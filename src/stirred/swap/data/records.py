@@ -4,33 +4,29 @@ A whole record is a row of the main table together with all its linked rows: two
 persons are different records. Rows are reduced to dense kinds, numbered in the order of their values, and sorted within
 their record, so that neither the order of rows nor that of records matters.
 
-Tables of counts and of sums see records, or linked rows beside the columns of their record (:class:`Source`), before a
-swap or after it.
+Tables of counts and of sums see records, or linked rows beside the columns of their record, before a swap or after it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from stirred import errors
 from stirred._compiled import kernel
-from stirred._display import withheld
+from stirred._display import confidential
 from stirred.swap.data.dataset import Dataset, Linked
 from stirred.swap.plan.sections import PublishedTable
 from stirred.tables import Column, Table
 from stirred.tables.columns import Codes, chunks
-from stirred.tables.exact_numbers import ExactNumbers, require_numeric, row_numbers
+from stirred.tables.exact_numbers import ExactNumbers, row_numbers
 from stirred.tables.groups import Groups, anonymous, cells, free_label, group, mixed
 from stirred.tables.writing import Cell, Chunk
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class LinkedKinds:
     """Per record the sorted kinds of its linked rows: ``kinds[starts[r] : starts[r + 1]]``."""
 
@@ -85,7 +81,7 @@ def whole_fingerprint(fixed: Groups, linked: Sequence[LinkedKinds]) -> str:
         _mix_first(fixed.ids[part], lanes, state)
         for entry in linked:
             _mix_sequences(entry.kinds, entry.starts[part.start : part.stop + 1], state)
-        _add_up(state, total)
+        total += state.sum(axis=0)
     return "".join(f"{int(part):016x}" for part in total)
 
 
@@ -151,90 +147,7 @@ def _mix_sequences(kinds, starts, state):  # type: ignore[no-untyped-def]
             state[record, lane] = mixed(found ^ np.uint64(0xD1B54A32D192ED03))
 
 
-@kernel
-def _add_up(state, total):  # type: ignore[no-untyped-def]
-    for record in range(state.shape[0]):
-        for lane in range(state.shape[1]):
-            total[lane] += state[record, lane]
-
-
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
-class LinkedSource:
-    """Linked rows: their held columns, the record of each, and which columns repeat a swap variable of the record."""
-
-    held: Table
-    record: NDArray[np.uint32]
-    copies: Mapping[str, str]
-
-
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
-class Source:
-    """Records and their linked rows, before a swap or after it."""
-
-    main: Table
-    linked: Mapping[str, LinkedSource]
-
-    def of_record(self, asked: PublishedTable, name: str) -> str | None:
-        """The column of the record that ``name`` means in a table; None for a linked table's own."""
-        if asked.linked is None:
-            return name
-        linked = self.linked[asked.linked]
-        return None if name in linked.held.columns else linked.copies.get(name, name)
-
-    def rows(self, asked: PublishedTable) -> int:
-        """How many rows are counted."""
-        return self.main.rows if asked.linked is None else self.linked[asked.linked].held.rows
-
-    def record(self, asked: PublishedTable) -> NDArray[np.integer]:
-        """The record of each row that is counted."""
-        return np.arange(self.main.rows) if asked.linked is None else self.linked[asked.linked].record
-
-    def columns(self, asked: PublishedTable, names: Sequence[str]) -> list[Column]:
-        """Columns of the rows that are counted."""
-        return [self._column(asked, name) for name in names]
-
-    def require(self, asked: PublishedTable) -> None:
-        """Raise unless the release will have the columns of a table, and those that are added up are numbers."""
-        known = list(self.main.columns)
-        if asked.linked is not None:
-            linked = self.linked[asked.linked]
-            known = list(dict.fromkeys([*linked.held.columns, *linked.copies, *known]))
-        for names, how in ((asked.by, "by"), (asked.added, "that adds up")):
-            if unknown := [name for name in names if name not in known]:
-                elsewhere = [
-                    table
-                    for table, linked in self.linked.items()
-                    if asked.linked is None and set(unknown) <= set(linked.held.columns)
-                ]
-                raise errors.table_columns(unknown, known, asked.linked, elsewhere, how)
-        for name in asked.added:
-            require_numeric(self._values_of(asked, name))
-
-    def _values_of(self, asked: PublishedTable, name: str) -> Column:
-        """A column without its rows."""
-        target = self.of_record(asked, name)
-        if target is not None:
-            return self.main[target]
-        assert asked.linked is not None
-        return self.linked[asked.linked].held[name]
-
-    def _column(self, asked: PublishedTable, name: str) -> Column:
-        found = self._values_of(asked, name)
-        if asked.linked is None or self.of_record(asked, name) is None:
-            return found
-        return Column(name, found.codes[self.linked[asked.linked].record], found.values)
-
-
-def source_of(dataset: Dataset, main: Table | None = None) -> Source:
-    """The tables of the data; ``main`` are its records after a swap."""
-    linked = {one.plan.name: LinkedSource(one.held, one.record, one.copies) for one in dataset.linked}
-    return Source(dataset.table if main is None else main, linked)
-
-
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class CountedTable:
     """The cells of a table that have a row, in the order of their codes, and the number of each."""
 
@@ -253,15 +166,15 @@ class CountedTable:
         return [Cell(column.name, codes, column) for column, codes in zip(self.columns, self.codes, strict=True)]
 
 
-def counted_table(source: Source, asked: PublishedTable) -> CountedTable:
+def counted_table(dataset: Dataset, asked: PublishedTable) -> CountedTable:
     """Count a table, or add it up."""
-    columns, rows = source.columns(asked, asked.by), source.rows(asked)
+    columns, rows = dataset.columns_of(asked, asked.by), dataset.rows_of(asked)
     if not asked.adds_up:
         counted = cells(columns, rows)
         return CountedTable(asked, tuple(columns), counted.codes, ExactNumbers(counted.counts.astype(np.int64), 0))
     grouped = group(columns, rows)
     member = grouped.members()
-    numbers = row_numbers(source.columns(asked, asked.added), rows).added_up(grouped.ids, grouped.count)
+    numbers = row_numbers(dataset.columns_of(asked, asked.added), rows).added_up(grouped.ids, grouped.count)
     return CountedTable(asked, tuple(columns), tuple(column.codes[member] for column in columns), numbers)
 
 

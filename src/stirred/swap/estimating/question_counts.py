@@ -25,7 +25,7 @@ from stirred._lazy import later
 from stirred.errors import listed
 from stirred.estimates.answers import Parts
 from stirred.releases.folder.release_folder import ReleaseFolder
-from stirred.swap.data.counting import RatesByStratum, RecordRates, one_rate
+from stirred.swap.data.counting import RatesByStratum, RecordRates, one_rate, rates_of_dataset
 from stirred.swap.data.dataset import (
     constant_columns,
     copies_of,
@@ -36,8 +36,7 @@ from stirred.swap.data.dataset import (
 )
 from stirred.swap.data.records import beside_record, linked_kinds, multiset_class
 from stirred.swap.data.released_files import read_files, record_of
-from stirred.swap.estimating.cell_estimates import CellEstimates, cell_estimates, key_parts
-from stirred.swap.estimating.released_cells import Shape, Tally
+from stirred.swap.estimating.cell_estimates import CellEstimates, Shape, Tally, cell_estimates, key_parts
 from stirred.swap.estimating.simulated_estimates import DRAWS, ReleasedRecords
 from stirred.swap.law import stratum_laws
 from stirred.swap.law.moments import LawConstants
@@ -308,9 +307,8 @@ class Counted:
     """The cells of a question, and what their groups are called."""
 
     tally: Tally
-    areas: Side
-    held: Side
-    swapped: Side
+    sides: tuple[Side, Side, Side]
+    """By match values, by what is held and by swap values."""
     records: ReleasedRecords | None = None
     """The records one by one, where the plan has several rates or rounds."""
     in_rounds: bool = False
@@ -376,7 +374,7 @@ def count_cells(
     by_stratum = rates.by_stratum(strata) if rates is not None else None
     rules = [] if rates is None else [anonymous(rates.rule, len(rates.rates))]
     if table == MAIN:
-        grouped = _columns(main, {name: name for name in borrowed})
+        grouped = {name: main[name] for name in borrowed}
         kinds = group([*grouped.values(), *rules], main.rows)
         held, label = _side(grouped, kinds, by, where)
         scored = np.flatnonzero(label >= 0)
@@ -385,13 +383,13 @@ def count_cells(
         found = release.read(table, [*own, *release.with_role(table, "link")])
         record, rows = record_of(release, table, found), found.table.rows
         joined = beside_record(main, borrowed, found.table, record)
-        grouped = _columns(joined, {name: name for name in roles.held})
+        grouped = {name: joined[name] for name in roles.held}
         held, label = _side(grouped, every := group(list(grouped.values()), rows), by, where)
         kinds, class_of, group_of, score = _profiles(label[every.ids], record, main.rows)
-    exchanged = _columns(main, swapped)
+    exchanged = {name: main[source] for name, source in swapped.items()}
     classes = group(list(exchanged.values()), main.rows)
     swap_side, swap_group = _side(exchanged, classes, by, where)
-    areas, area = _side(_columns(main, {name: name for name in roles.areas}), strata, by, where)
+    areas, area = _side({name: main[name] for name in roles.areas}, strata, by, where)
     inner = cells([anonymous(one.ids, one.count) for one in (strata, kinds, classes)], main.rows)
     stratum, k, t = (codes.astype(np.int64) for codes in inner.codes)
     tally = Tally(
@@ -409,10 +407,11 @@ def count_cells(
         by_stratum,
         None if rates is None or table != MAIN else kinds.of_each(rates.rule),
     )
+    sides = areas, held, swap_side
     if plan.rate is not None and not in_rounds:
-        return Counted(tally, areas, held, swap_side)
+        return Counted(tally, sides)
     records = _records(plan, main, strata, kinds, classes, rates, in_rounds=in_rounds)
-    return Counted(tally, areas, held, swap_side, records, in_rounds)
+    return Counted(tally, sides, records, in_rounds)
 
 
 def _records(
@@ -437,16 +436,12 @@ def _records(
 
 def rates_of_release(release: ReleaseFolder, plan: SwapPlan) -> RecordRates | None:
     """The rates of the records by the plan's rules, computed again from the release; None for a plan with one rate."""
-    return read_files(release, plan).record_rates() if plan.rates else None
+    return rates_of_dataset(read_files(release, plan).data) if plan.rates else None
 
 
 def law_of(plan: SwapPlan, size: Integers, rates: RatesByStratum | None) -> LawConstants:
     """The constants of the strata, where all records have the plan's rate or have these."""
     return LawConstants.of(size, one_rate(plan)) if rates is None else LawConstants.by_rate(size, rates.one_each())
-
-
-def _columns(table: Table, names: Mapping[str, str]) -> dict[str, Column]:
-    return {name: table[source] for name, source in names.items()}
 
 
 def _side(columns: Mapping[str, Column], classes: Groups, by: Sequence[str], where: Where) -> tuple[Side, Integers]:

@@ -35,7 +35,7 @@ from stirred.swap.estimating.question_counts import (
     rates_of_release,
 )
 from stirred.swap.estimating.regression_questions import Choices, regress
-from stirred.swap.estimating.simulated_estimates import SimulatedParts, Simulation
+from stirred.swap.estimating.simulated_estimates import SimulatedParts
 from stirred.swap.plan.fields import SwapPlan
 
 Floats = NDArray[np.float64]
@@ -94,9 +94,11 @@ class SwappedRelease:
         asked = self._question(name, by, conditions, counted)
         if odds_ratio is not None:
             return asked.odds_ratio(*odds_ratio)
+        if wanted:
+            return asked.compared(contrasts[0], share, apart=difference is not None)
         if share is not None:
-            return asked.shares(share) if not wanted else asked.compared_shares(share, difference, ratio)
-        return asked.counts() if not wanted else asked.compared(difference, ratio)
+            return asked.shares(share)
+        return asked.counts()
 
     def regress(
         self,
@@ -120,12 +122,12 @@ class SwappedRelease:
         """Formulas where there are some; draws of the swap's law after several rounds, and for linked rows of records
         with different rates."""
         exact, tally = self._exact(), counted.tally
+        by_formulas = CountParts(tally, self.plan.rate)
         if counted.records is None:
-            return Question(table, by, where, counted, CountParts(tally, self.plan.rate), exact)
-        simulation = Simulation(tally, counted.records, self._key())
+            return Question(table, by, where, counted, by_formulas, exact)
+        simulated = SimulatedParts(tally, counted.records, self._key())
         drawn = counted.in_rounds or (tally.mixed.any() and tally.rule is None)
-        parts = simulation.parts() if drawn else CountParts(tally, self.plan.rate)
-        return Question(table, by, where, counted, parts, exact, simulation)
+        return Question(table, by, where, counted, simulated if drawn else by_formulas, exact, simulated)
 
     def _key(self) -> int:
         """Repeats the draws of one release, so that the same question has the same answer."""
@@ -198,17 +200,16 @@ class Question:
     counted: Counted
     parts: CountParts | SimulatedParts
     exact: tuple[str, ...]
-    simulation: Simulation | None = None
+    simulated: SimulatedParts | None = None
     """Draws of the swap's law, where there are several rates or rounds."""
 
     @property
     def sides(self) -> tuple[Side, Side, Side]:
-        return self.counted.areas, self.counted.held, self.counted.swapped
+        return self.counted.sides
 
     @property
-    def sizes(self) -> tuple[int, int, int]:
-        areas, held, swapped = self.sides
-        return len(areas), len(held), len(swapped)
+    def sizes(self) -> list[int]:
+        return [len(side) for side in self.sides]
 
     # -- measures --------------------------------------------------------------------------------------------
 
@@ -247,47 +248,31 @@ class Question:
         labels, naive = self._labels(self.parts, own.at, self.by), _divided(own.naive, total.naive)
         return self._combined(f"share of {column}", self.by, labels, [own, total], combine, naive, whole=False)
 
-    def compared(self, apart: Contrast | None, divided: Contrast | None) -> Answers:
-        """Counts with one value of a column against those with another."""
-        contrast = apart or divided
-        assert contrast is not None
-        first, second, labels = self._contrast(contrast)
-        terms = [first, second]
-        left = tuple(name for name in self.by if name != contrast[0])
-
-        def combine(parts: Sequence[Parts], covariance: Floats) -> Parts:
-            use = difference if apart else ratio
-            found = use(parts[0], parts[1], covariance[:, 0, 1])
-            return found if apart else found.within(0.0, np.inf)
-
-        naive = first.naive - second.naive if apart else _divided(first.naive, second.naive)
-        words = _compared_words(contrast, bool(apart))
-        return self._combined(words, left, labels, terms, combine, naive, whole=bool(apart))
-
-    def compared_shares(self, share: str, apart: Contrast | None, divided: Contrast | None) -> Answers:
-        """Shares among records with one value of a column against those with another."""
-        contrast = apart or divided
-        assert contrast is not None
+    def compared(self, contrast: Contrast, share: str | None, *, apart: bool) -> Answers:
+        """Counts, or shares, among records with one value of a column against those with another: as a difference,
+        ``apart``, or as a ratio."""
         if contrast[0] == share:
             raise errors.estimate_question(
                 "A comparison of shares", f"needs another column than '{share}', whose shares they are"
             )
         first, second, labels = self._contrast(contrast)
-        terms = [first, self._total(first, share), second, self._total(second, share)]
-        left = tuple(name for name in self.by if name != contrast[0])
+        terms, naive = [first, second], [first.naive, second.naive]
+        words = f"{contrast[1]} {'minus' if apart else 'divided by'} {contrast[2]}"
+        if share is not None:
+            terms = [first, self._total(first, share), second, self._total(second, share)]
+            naive = [_divided(terms[at].naive, terms[at + 1].naive) for at in (0, 2)]
+            words += f" in the share of {share}"
 
         def combine(parts: Sequence[Parts], covariance: Floats) -> Parts:
-            one = ratio(parts[0], parts[1], covariance[:, 0, 1]).within(0.0, 1.0)
-            other = ratio(parts[2], parts[3], covariance[:, 2, 3]).within(0.0, 1.0)
-            slope = np.stack([_slope(parts[0], parts[1]), _slope(parts[2], parts[3])], axis=1)
-            cross = np.einsum("ri,rij,rj->r", slope[:, 0], covariance[:, :2, 2:], slope[:, 1])
-            found = difference(one, other, cross) if apart else ratio(one, other, cross)
-            return found.within(-1.0, 1.0) if apart else found.within(0.0, np.inf)
+            one, other, cross = _operands(parts, covariance)
+            if not apart:
+                return ratio(one, other, cross).within(0.0, np.inf)
+            found = difference(one, other, cross)
+            return found if share is None else found.within(-1.0, 1.0)
 
-        naive = [_divided(terms[at].naive, terms[at + 1].naive) for at in (0, 2)]
         measured = naive[0] - naive[1] if apart else _divided(naive[0], naive[1])
-        words = f"{_compared_words(contrast, bool(apart))} in the share of {share}"
-        return self._combined(words, left, labels, terms, combine, measured, whole=False)
+        whole = apart and share is None
+        return self._combined(words, self._without(contrast[0]), labels, terms, combine, measured, whole=whole)
 
     def odds_ratio(self, one: Contrast, other: Contrast) -> Answers:
         """The odds of one column's values among records with one value of another, against those with a second."""
@@ -350,9 +335,9 @@ class Question:
             blocks = {at: terms[at].block(row, self.sizes) for at in used}
             for i, j in combinations(used, 2):
                 if self._correlated_by_draws:
-                    assert self.simulation is not None
+                    assert self.simulated is not None
                     spread = np.sqrt(found[row, i, i] * found[row, j, j])
-                    both = self.simulation.correlation(blocks[i], blocks[j]) * spread
+                    both = self.simulated.correlation(blocks[i], blocks[j]) * spread
                 else:
                     both = by_blocks.between(blocks[i], blocks[j])
                 found[row, i, j] = found[row, j, i] = both
@@ -474,8 +459,14 @@ def _whole(parts: Parts) -> Parts:
     return Parts(parts.values, parts.variances, np.ceil(parts.lower - 1e-6), np.floor(parts.upper + 1e-6))
 
 
-def _compared_words(contrast: Contrast, apart: bool) -> str:
-    return f"{contrast[1]} {'minus' if apart else 'divided by'} {contrast[2]}"
+def _operands(parts: Sequence[Parts], covariance: Floats) -> tuple[Parts, Parts, Floats]:
+    """Two counts, or two shares from four counts, and their covariance."""
+    if len(parts) == 2:
+        return parts[0], parts[1], covariance[:, 0, 1]
+    one = ratio(parts[0], parts[1], covariance[:, 0, 1]).within(0.0, 1.0)
+    other = ratio(parts[2], parts[3], covariance[:, 2, 3]).within(0.0, 1.0)
+    slope = np.stack([_slope(parts[0], parts[1]), _slope(parts[2], parts[3])], axis=1)
+    return one, other, np.einsum("ri,rij,rj->r", slope[:, 0], covariance[:, :2, 2:], slope[:, 1])
 
 
 def _several(given: Sequence[str]) -> tuple[str, ...]:

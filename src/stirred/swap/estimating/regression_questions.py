@@ -30,8 +30,7 @@ from stirred.swap.estimating.question_counts import (
     roles_of_question,
     swapped_in_rounds,
 )
-from stirred.swap.estimating.regression import Design, Regression
-from stirred.swap.estimating.released_cells import ReleasedSums
+from stirred.swap.estimating.regression import Design, Regression, ReleasedSums
 from stirred.swap.law.moments import LawConstants
 from stirred.swap.plan.fields import SwapPlan
 from stirred.swap.plan.sections import MAIN

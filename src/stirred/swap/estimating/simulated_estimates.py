@@ -25,13 +25,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred._display import withheld
+from stirred._display import confidential
 from stirred._lazy import later
 from stirred.estimates.answers import Parts
 from stirred.noise import SeededSource
 from stirred.swap.data.counting import RecordRates
-from stirred.swap.estimating.cell_estimates import Block, key_parts
-from stirred.swap.estimating.released_cells import Tally, scores_of
+from stirred.swap.estimating.cell_estimates import Block, Tally, key_parts, scores_of
 from stirred.swap.law import permutation
 from stirred.swap.law.moments import WEAKEST, LawConstants, moved_probabilities, received_probabilities
 from stirred.tables.groups import Groups
@@ -50,8 +49,7 @@ _MOST_DRAWN = 2 * 10**8
 _MOST_CELLS = 2 * 10**7
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class ReleasedRecords:
     """The released records one by one, as far as a question needs them."""
 
@@ -331,29 +329,36 @@ class LinearEstimates:
         return np.asarray(np.bincount(self._answer, part, len(self.keys)), dtype=np.float64)
 
 
-class Simulation:
-    """Draws of the swap's own law from the released records, and the estimates in each of them."""
+@dataclass(frozen=True, eq=False, repr=False)
+class SimulatedParts:
+    """All counts of a question by (area, held group, swap group), with intervals from draws of the swap's own law, from
+    the released records."""
 
-    def __init__(self, tally: Tally, records: ReleasedRecords, key: int) -> None:
-        """``key`` makes the draws repeatable, so that the same question has the same answer."""
-        self._tally, self._records, self._key = tally, records, key
-        self.linear = LinearEstimates(tally, records)
+    tally: Tally
+    records: ReleasedRecords
+    key: int
+    """Makes the draws repeatable, so that the same question has the same answer."""
+    drawn: Floats | None = None
+    """The estimates in every draw, where they follow from those of counts that were put together."""
 
     def __repr__(self) -> str:
-        return f"<Simulation of {self._tally!r}>"
+        return f"<SimulatedParts of {self.tally!r}>"
+
+    @cached_property
+    def linear(self) -> LinearEstimates:
+        """The estimates as a function of the released records."""
+        return LinearEstimates(self.tally, self.records)
 
     @cached_property
     def replicates(self) -> Floats:
-        """The estimates ``[draw, answer]``."""
-        draws = min(DRAWS, _MOST_DRAWN // max(len(self._records.values), 1))
+        """The estimates in every draw: ``[draw, count]``."""
+        if self.drawn is not None:
+            return self.drawn
+        draws = min(DRAWS, _MOST_DRAWN // max(len(self.records.values), 1))
         if draws < _FEWEST_DRAWS:
-            raise errors.too_large_to_simulate(len(self._records.values), _MOST_DRAWN // _FEWEST_DRAWS)
-        source = SeededSource(self._key)
-        return np.stack([self.linear.estimates(self._records.draw(source)) for _ in range(draws)])
-
-    def parts(self) -> SimulatedParts:
-        """All counts of the question."""
-        return SimulatedParts(self._tally, self._records, self.linear, self.replicates)
+            raise errors.too_large_to_simulate(len(self.records.values), _MOST_DRAWN // _FEWEST_DRAWS)
+        source = SeededSource(self.key)
+        return np.stack([self.linear.estimates(self.records.draw(source)) for _ in range(draws)])
 
     def correlation(self, one: Block, other: Block) -> float:
         """The correlation of the estimates of two blocks."""
@@ -362,23 +367,9 @@ class Simulation:
         return float(np.mean((first - first.mean()) * (second - second.mean())) / spread) if spread > 0 else 0.0
 
     def _of_block(self, block: Block) -> Floats:
-        area, held, swapped = key_parts(self.linear.keys, self._tally.shape)
+        area, held, swapped = self.groups
         chosen = block.areas[area] & block.held[held] & block.swapped[swapped]
         return np.asarray(self.replicates[:, chosen].sum(axis=1))
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class SimulatedParts:
-    """All counts of a question by (area, held group, swap group), with intervals from draws of the swap's law."""
-
-    tally: Tally
-    records: ReleasedRecords
-    linear: LinearEstimates
-    replicates: Floats
-    """The estimates in every draw: ``[draw, count]``."""
-
-    def __repr__(self) -> str:
-        return f"<SimulatedParts: {len(self.keys):,} counts>"
 
     @property
     def keys(self) -> Integers:
@@ -435,12 +426,12 @@ class SimulatedParts:
         """The counts with groups put together: for each group the number of its new one. Estimates are linear, so those
         in the draws add up."""
         tally = self.tally.merged(areas, held, swapped)
-        linear = LinearEstimates(tally, self.records)
+        keys = LinearEstimates(tally, self.records).keys
         area, h, s = (of[group] for of, group in zip((areas, held, swapped), self.groups, strict=True))
-        at = np.searchsorted(linear.keys, (area * tally.shape.held + h) * tally.shape.swapped + s)
-        replicates = np.zeros((len(self.replicates), len(linear.keys)))
+        at = np.searchsorted(keys, (area * tally.shape.held + h) * tally.shape.swapped + s)
+        replicates = np.zeros((len(self.replicates), len(keys)))
         np.add.at(replicates.T, at, self.replicates.T)
-        return SimulatedParts(tally, self.records, linear, replicates)
+        return SimulatedParts(tally, self.records, self.key, replicates)
 
 
 def _add_rows(cells: Floats, parent: Integers) -> Floats:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property, lru_cache
 
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._bounded_reading import plain
-from stirred._display import withheld
+from stirred._display import confidential
 from stirred.loss import (
     GaussianCurve,
     PowerCurve,
@@ -34,13 +34,13 @@ from stirred.loss import (
 )
 from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.semantics.swap_exposure import NORMAL, TWO_RECORDS, ExactLoss, SwapExposure, SwapPair
-from stirred.swap.data.counting import RatesByStratum, one_rate
+from stirred.swap.data.counting import RatesByStratum, one_rate, rates_of_dataset
 from stirred.swap.data.dataset import stratum_columns
+from stirred.swap.data.records import classes_of
 from stirred.swap.data.released_files import read_files
 from stirred.swap.law.moments import constants_of
 from stirred.swap.law.stratum_laws import affordable, stratum_law
 from stirred.swap.plan.fields import SwapPlan
-from stirred.swap.plan.sections import MAIN
 from stirred.tables import Column, Table
 from stirred.tables.groups import Groups, anonymous, group
 
@@ -100,7 +100,7 @@ def _of_one_apart(size: int, rarest: int, rate: Fraction) -> float:
     It shows a value s with probability q n_s/(n-1) where it has another, and 1 - q + q (n_s-1)/(n-1) where it has s.
     """
     constants = constants_of(size, rate)
-    return abs(math.log1p(constants.shrinkage * (size - 1) / (constants.moved * rarest))) / 2
+    return abs(math.log1p(float(constants.shrinkage * (size - 1) / (constants.moved * rarest)))) / 2
 
 
 Integers = NDArray[np.int64]
@@ -115,8 +115,7 @@ _MOST_STRATA = 20_000
 """Strata in which the most and the least exposed pairs are looked for; of more, every second or third and so on."""
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class Cells:
     """The records of strata that a swap can change: one entry for each stratum, held value and swap value.
 
@@ -170,9 +169,9 @@ class ReleasedPairs:
 
     def __init__(self, release: ReleaseFolder) -> None:
         self.plan = SwapPlan.from_published(release.certificate["plan"])
-        self._files = read_files(release, self.plan)
-        self.hold, self.main, self.table = self._files.held[MAIN], self._files.main, self._files.counted
-        self._strata = self._files.groups
+        self._data = read_files(release, self.plan).data
+        self.hold, self.main, self.table = self._data.held, self._data.table, self._data.counted
+        self._strata = self._data.strata
         self._swapped = group(self.table.pick([*stratum_columns(self.plan), *self.plan.swap]), self.main.rows)
 
     def __repr__(self) -> str:
@@ -181,7 +180,7 @@ class ReleasedPairs:
     @cached_property
     def cells(self) -> Cells:
         """The cells of the strata that a swap can change."""
-        parts = [*self.main.pick([*self.plan.match, *self.hold]), *self._files.classes]
+        parts = [*self.main.pick([*self.plan.match, *self.hold]), *classes_of(self._data)]
         return self._cells(group(parts, self.main.rows))
 
     def _cells(self, held: Groups) -> Cells:
@@ -204,7 +203,8 @@ class ReleasedPairs:
     @cached_property
     def rates(self) -> RatesByStratum | None:
         """How many records of each stratum have which rate; None where all have one."""
-        return self._files.rates()
+        by_record = rates_of_dataset(self._data)
+        return by_record.by_stratum(self._strata) if by_record else None
 
     @cached_property
     def worst(self) -> PowerCurve | None:

@@ -63,7 +63,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stirred._display import withheld
+from stirred._display import confidential
 from stirred._lazy import later
 from stirred.loss.curves.swap_laws import derangements
 from stirred.swap.data.counting import RatesByStratum
@@ -78,44 +78,29 @@ _FEW = 30
 """Beyond so many moved records, d(k-2)/d(k) is 1/(k(k-1)) to all digits of a float."""
 
 
-@dataclass(frozen=True)
-class StratumConstants:
-    """What the moments of a stratum of ``size`` records need to know of the law of its permutation sigma."""
-
-    size: int
-    moved: float
-    """q = P(sigma(i) != i)"""
-    exchanged: float
-    """T = P(sigma(i) = j and sigma(j) = i)"""
-    shrinkage: float
-    """lambda = 1 - q n/(n-1), by which every association of held with swapped variables shrinks"""
-    a1: float
-    """weight of [uv][u'v'] in Cov(sum u_i v_sigma(i), sum u'_i v'_sigma(i)), scores centred in the stratum"""
-    a2: float
-    """weight of [uv'][u'v]"""
-    a3: float
-    """weight of [uu'][vv']"""
-    a4: float
-    """weight of [uvu'v']"""
-
-
 WEAKEST = 0.1
 """An association that shrinks to less than this part of itself is not undone: its error would be ten times as large."""
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class LawConstants:
-    """``StratumConstants`` of many strata, or of many distinct sizes: an array for each."""
+    """What the moments of strata of these sizes need to know of the law of their permutations sigma."""
 
     size: Integers
     moved: Floats
+    """q = P(sigma(i) != i)"""
     exchanged: Floats
+    """T = P(sigma(i) = j and sigma(j) = i)"""
     shrinkage: Floats
+    """lambda = 1 - q n/(n-1), by which every association of held with swapped variables shrinks"""
     a1: Floats
+    """weight of [uv][u'v'] in Cov(sum u_i v_sigma(i), sum u'_i v'_sigma(i)), scores centred in the stratum"""
     a2: Floats
+    """weight of [uv'][u'v]"""
     a3: Floats
+    """weight of [uu'][vv']"""
     a4: Floats
+    """weight of [uvu'v']"""
 
     @classmethod
     def of(cls, size: Integers, rate: Fraction) -> LawConstants:
@@ -133,7 +118,7 @@ class LawConstants:
                 found[:, here] = [getattr(own, one.name) for one in fields(cls)[1:]]
         return cls(size, *found)
 
-    def among(self, which: NDArray[np.integer]) -> LawConstants:
+    def among(self, which: NDArray[np.integer] | int) -> LawConstants:
         """Those of some entries, in this order."""
         return LawConstants(*(getattr(self, one.name)[which] for one in fields(self)))
 
@@ -190,19 +175,9 @@ def stratum_constants(sizes: ArrayLike, rate: Fraction) -> LawConstants:
     a3 = q / (n - 1) + apart
     a4 = one - q / (n - 1) + 4 * one * further - exchanged + 4 * chained * further - 6 * apart
 
-    def where_touched(constant: Floats, otherwise: float = 0.0) -> Floats:
-        return np.where(touched, constant, otherwise)
-
-    return LawConstants(
-        size=size,
-        moved=where_touched(q),
-        exchanged=where_touched(exchanged),
-        shrinkage=where_touched(1 - q * n / (n - 1), otherwise=1.0),
-        a1=where_touched(a1),
-        a2=where_touched(a2),
-        a3=where_touched(a3),
-        a4=where_touched(a4),
-    )
+    shrinkage = np.where(touched, 1 - q * n / (n - 1), 1.0)
+    q, exchanged, a1, a2, a3, a4 = (np.where(touched, one, 0.0) for one in (q, exchanged, a1, a2, a3, a4))
+    return LawConstants(size, q, exchanged, shrinkage, a1, a2, a3, a4)
 
 
 def moved_by_size(sizes: Integers, rate: Fraction) -> Floats:
@@ -212,16 +187,14 @@ def moved_by_size(sizes: Integers, rate: Fraction) -> Floats:
 
 
 @lru_cache(maxsize=65_536)
-def constants_of(size: int, rate: Fraction) -> StratumConstants:
-    """The constants of one stratum size, remembered between calls.
+def constants_of(size: int, rate: Fraction) -> LawConstants:
+    """The constants of one stratum size, each a number, remembered between calls.
 
     >>> five = constants_of(5, Fraction(1, 2))
-    >>> round(five.moved, 6), round(five.shrinkage, 6)
+    >>> round(float(five.moved), 6), round(float(five.shrinkage), 6)
     (0.555556, 0.305556)
     """
-    table = stratum_constants([size], rate)
-    values = {field.name: float(getattr(table, field.name)[0]) for field in fields(StratumConstants)[1:]}
-    return StratumConstants(size=size, **values)
+    return stratum_constants([size], rate).among(0)
 
 
 def cell_moments(

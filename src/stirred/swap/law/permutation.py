@@ -27,7 +27,6 @@ rows as they are written.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Protocol
 
@@ -35,7 +34,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred._compiled import kernel
-from stirred._display import withheld
+from stirred._display import confidential
 from stirred.noise import (
     RandomSource,
     derange_groups,
@@ -46,7 +45,7 @@ from stirred.noise import (
     shuffle_groups,
 )
 from stirred.swap.data.counting import RecordRates
-from stirred.swap.data.dataset import Linked, stratum_columns
+from stirred.swap.data.dataset import LinkedInput, stratum_columns
 from stirred.swap.law.moments import LawConstants, moved_by_size
 from stirred.swap.plan.fields import SwapPlan
 from stirred.tables import Column, Table
@@ -54,11 +53,8 @@ from stirred.tables.columns import chunks, is_categorical
 from stirred.tables.groups import Groups, cells, fits_one_key, group, packed, unpack
 from stirred.tables.writing import Cell, Chunk
 
-_UNWANTED = np.uint32(0xFFFFFFFF)
 
-
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class Moves:
     """Who receives whose swap variables: record ``receiver[i]`` those of ``giver[i]``. Never to be published.
 
@@ -86,10 +82,11 @@ def draw(strata: Groups, sizes: NDArray[np.int64], rate: Fraction | RecordRates,
     _count(strata.ids, selected, counts)
     again = (counts == 1) & (sizes > 1)  # a stratum of one is never selected, so there is nothing to select again
     if np.any(counts == 1):
-        selected = _without_lone(strata.ids, selected, counts)
+        selected = selected[counts[strata.ids[selected]] != 1]
         counts[counts == 1] = 0
     if np.any(again):
-        rows, starts = _members(strata.ids, again, sizes)
+        whole = np.flatnonzero(again[strata.ids]).astype(np.uint32)
+        rows, starts = _by_stratum(strata.ids, whole, np.where(again, sizes, 0))
         if isinstance(rate, Fraction):
             chosen = reselect(starts, rate, source)
         else:
@@ -100,34 +97,14 @@ def draw(strata: Groups, sizes: NDArray[np.int64], rate: Fraction | RecordRates,
     grouped, starts = _by_stratum(strata.ids, selected, counts)
     order = derange_groups(starts, source)
     giver = np.empty_like(grouped)
-    _givers(grouped, starts, order, giver)
+    _within_groups(grouped, starts, order, giver)
     return Moves(grouped, giver, source.for_release)
 
 
-def _without_lone(
-    ids: NDArray[np.uint32], selected: NDArray[np.uint32], counts: NDArray[np.uint32]
-) -> NDArray[np.uint32]:
-    """The selected, less those that are alone in their stratum."""
-    kept = np.empty_like(selected)
-    return kept[: _keep_accompanied(ids, selected, counts, kept)]
-
-
-def _members(
-    ids: NDArray[np.uint32], wanted: NDArray[np.bool_], sizes: NDArray[np.int64]
-) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-    """All records of the wanted strata, grouped, and where each group starts."""
-    starts = np.concatenate([[0], np.cumsum(sizes[wanted])]).astype(np.int64)
-    rows = np.empty(int(starts[-1]), dtype=np.uint32)
-    cursor = np.full(len(wanted), _UNWANTED, dtype=np.uint32)
-    cursor[wanted] = starts[:-1]
-    _collect(ids, cursor, rows)
-    return rows, starts
-
-
 def _by_stratum(
-    ids: NDArray[np.uint32], selected: NDArray[np.uint32], counts: NDArray[np.uint32]
+    ids: NDArray[np.uint32], selected: NDArray[np.uint32], counts: NDArray[np.integer]
 ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-    """The selected grouped by stratum, and where the groups of the non-empty strata start."""
+    """The selected grouped by stratum, of each of which there are ``counts``, and where the non-empty groups start."""
     ends = np.cumsum(counts, dtype=np.int64)
     grouped = np.empty_like(selected)
     _scatter(ids, selected, ends - counts, grouped)
@@ -141,25 +118,6 @@ def _count(ids, rows, counts):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _keep_accompanied(ids, selected, counts, kept):  # type: ignore[no-untyped-def]
-    at = 0
-    for row in selected:
-        if counts[ids[row]] != 1:
-            kept[at] = row
-            at += 1
-    return at
-
-
-@kernel
-def _collect(ids, cursor, rows):  # type: ignore[no-untyped-def]
-    for row in range(len(ids)):
-        at = cursor[ids[row]]  # one look at memory per record: most strata are not wanted
-        if at != _UNWANTED:
-            rows[at] = row
-            cursor[ids[row]] = at + np.uint32(1)
-
-
-@kernel
 def _scatter(ids, selected, cursor, grouped):  # type: ignore[no-untyped-def]
     for row in selected:
         stratum = ids[row]
@@ -168,11 +126,12 @@ def _scatter(ids, selected, cursor, grouped):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def _givers(grouped, starts, order, giver):  # type: ignore[no-untyped-def]
-    for stratum in range(len(starts) - 1):
-        start = starts[stratum]
-        for i in range(start, starts[stratum + 1]):
-            giver[i] = grouped[start + order[i]]
+def _within_groups(grouped, starts, order, found):  # type: ignore[no-untyped-def]
+    """Put the members of every group into the order of their places in it."""
+    for number in range(len(starts) - 1):
+        start = starts[number]
+        for i in range(start, starts[number + 1]):
+            found[i] = grouped[start + order[i]]
 
 
 def draw_later_rounds(plan: SwapPlan, table: Table, source: RandomSource) -> Table:
@@ -189,7 +148,7 @@ def draw_later_rounds(plan: SwapPlan, table: Table, source: RandomSource) -> Tab
     return table
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class LaterRounds:
     """Later rounds over the cells of match and swap values of the first one. A function of the invariants."""
 
@@ -200,9 +159,6 @@ class LaterRounds:
     rates: tuple[Fraction, ...]
     sizes: tuple[NDArray[np.int64], ...]
     """For each later round, the size of the group that a cell is in."""
-
-    def __repr__(self) -> str:
-        return f"<LaterRounds: {len(self.rates)} rounds; counts are confidential and not shown>"
 
     @property
     def not_selected(self) -> Fraction:
@@ -265,8 +221,7 @@ class Rows(Protocol):
         ...
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class SortedRows:
     """Rows sorted by all their columns, kept as packed keys."""
 
@@ -286,8 +241,7 @@ class SortedRows:
             yield [found[name] if name in found else Cell(name, _numbers(part)) for name in self.columns]
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class ShuffledRows:
     """Rows in a uniformly random order: ``permutation[i]`` is the table's row written as the i-th."""
 
@@ -309,12 +263,11 @@ class ShuffledRows:
             ]
 
 
-@withheld
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class LinkedRows:
-    """Linked rows record by record, in the order of the released records, shuffled within each."""
+    """LinkedInput rows record by record, in the order of the released records, shuffled within each."""
 
-    linked: Linked
+    linked: LinkedInput
     main: Table
     copies: Mapping[str, str]
     permutation: NDArray[np.uint32]
@@ -360,33 +313,16 @@ def put_in_order(
     return ShuffledRows(columns, id, table, shuffle_groups(np.array([0, table.rows]), source))
 
 
-def follow(main: ShuffledRows, linked: Linked, source: RandomSource) -> LinkedRows:
+def follow(main: ShuffledRows, linked: LinkedInput, source: RandomSource) -> LinkedRows:
     """Put linked rows in the order of their records."""
     place = np.empty(main.table.rows, dtype=np.uint32)
     place[main.permutation] = np.arange(main.table.rows, dtype=np.uint32)
     position = place[linked.record]
-    starts = np.concatenate([[0], np.cumsum(np.bincount(position, minlength=main.table.rows))]).astype(np.int64)
+    many = np.bincount(position, minlength=main.table.rows)
+    starts = np.concatenate([[0], np.cumsum(many)]).astype(np.int64)
     grouped = np.empty(len(position), dtype=np.uint32)
-    _bring_together(position, starts[:-1].copy(), grouped)
-    within = shuffle_groups(starts, source)
+    _scatter(position, np.arange(len(position), dtype=np.uint32), starts[:-1].copy(), grouped)
     permutation = np.empty_like(grouped)
-    placed = np.empty_like(grouped)
-    _arrange(starts, grouped, within, permutation, placed)
+    _within_groups(grouped, starts, shuffle_groups(starts, source), permutation)
+    placed = np.repeat(np.arange(len(many), dtype=np.uint32), many)
     return LinkedRows(linked, main.table, linked.copies, permutation, placed)
-
-
-@kernel
-def _bring_together(position, cursor, grouped):  # type: ignore[no-untyped-def]
-    for row in range(len(position)):
-        at = position[row]
-        grouped[cursor[at]] = row
-        cursor[at] += 1
-
-
-@kernel
-def _arrange(starts, grouped, within, permutation, placed):  # type: ignore[no-untyped-def]
-    for record in range(len(starts) - 1):
-        start = starts[record]
-        for i in range(start, starts[record + 1]):
-            permutation[i] = grouped[start + within[i]]
-            placed[i] = record

@@ -170,18 +170,6 @@ _PLAIN_TERMS = 20_000
 """Terms up to which the compiler, which takes a second to start, is not worth it."""
 
 
-def permutation_counts(table: Table, released: Table) -> tuple[int, ...]:
-    """N_0, ..., N_n for two tables with the same margins.
-
-    >>> permutation_counts(((0, 2), (2, 0)), ((1, 1), (1, 1)))
-    (4, 8, 4, 0, 0)
-    """
-    pair = np.array([table, released], dtype=np.int64)
-    if np.any(pair.sum(axis=1)[0] != pair.sum(axis=1)[1]) or np.any(pair.sum(axis=2)[0] != pair.sum(axis=2)[1]):
-        raise errors.parameter_out_of_range("released", "a table with other margins", "one with those of the first")
-    return tuple(Counting.of(pair).counts(pair[0], pair[1:])[0])
-
-
 @dataclass(frozen=True, eq=False)
 class Counting:
     """What is needed for all tables with two margins.

@@ -14,12 +14,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 
 from stirred import errors
+from stirred._display import confidential
 from stirred._progress import Progress, Silent
 from stirred.loss.curves.power_curves import PowerCurve
 from stirred.loss.curves.swap_curves import swap_power_curve, swap_power_curve_up_to
@@ -37,10 +37,9 @@ from stirred.semantics.targets import (
     TargetAnswer,
 )
 from stirred.spec.exact import display
-from stirred.swap.checking.plan_check import expected_forecast, has_formulas
+from stirred.swap.checking.plan_check import at_rate, expected_forecast, has_formulas
 from stirred.swap.data.counting import count_margins, strata_of_dataset
 from stirred.swap.data.dataset import Dataset, load
-from stirred.swap.data.records import source_of
 from stirred.swap.law import theorem
 from stirred.swap.plan.fields import SwapPlan
 from stirred.swap.plan.sections import PublishedTable
@@ -59,7 +58,7 @@ INSTEAD = (
 )
 
 
-@dataclass(frozen=True, eq=False, repr=False)
+@confidential
 class _Known:
     """What is known of the strata, and the data where they were read."""
 
@@ -69,9 +68,6 @@ class _Known:
     """The sizes of all strata that a swap can change; None where any size up to ``changeable`` may occur."""
     changeable: int
     dataset: Dataset | None
-
-    def __repr__(self) -> str:
-        return "<_Known: sizes of strata, not shown>"
 
     def curve(self, rate: Fraction) -> PowerCurve:
         if self.sizes is not None:
@@ -174,9 +170,13 @@ def _between(known: _Known, limits: Sequence[EpsilonTarget | PowerTarget | Belie
 
     if not limits:
         return Fraction(1, 10**6), rounded_down(Fraction(theorem.best_rate(known.largest)), 6)
+
+    def both(rate: Fraction) -> bool:
+        return sooner(rate, limits) and kept(rate, limits)
+
     grid = [_rate(-_ODDS + 2 * _ODDS * step / _GRID) for step in range(_GRID + 1)]
     grid = sorted({*grid, *(rate for one in limits for rate in _ends(known, one))})
-    fine = [rate for rate in grid if sooner(rate, limits) and kept(rate, limits)]
+    fine = [rate for rate in grid if both(rate)]
     if not fine:
         for one in limits:
             if not any(sooner(rate, [one]) and kept(rate, [one]) for rate in grid):
@@ -186,10 +186,6 @@ def _between(known: _Known, limits: Sequence[EpsilonTarget | PowerTarget | Belie
     last = first
     while last + 1 < len(grid) and grid[last + 1] in fine:
         last += 1
-
-    def both(rate: Fraction) -> bool:
-        return sooner(rate, limits) and kept(rate, limits)
-
     low = grid[first] if first == 0 else _edge(both, grid[first], grid[first - 1])
     high = grid[last] if last + 1 == len(grid) else _edge(both, grid[last], grid[last + 1])
     up, down = rounded_up(low), _inside(high)
@@ -262,8 +258,8 @@ def _value(known: _Known, target: Target, rate: Fraction) -> float:
         return value_on(target, known.curve(rate))
     assert isinstance(target, ErrorTarget) and known.dataset is not None
     asked = PublishedTable.of({"by": target.by, **({} if target.table is None else {"table": target.table})})
-    source_of(known.dataset).require(asked)
-    other = replace(known.dataset, plan=known.dataset.plan.model_copy(update={"rate": rate, "rates": ()}))
+    known.dataset.require(asked)
+    other = at_rate(known.dataset, rate)
     found = expected_forecast(other, asked) if has_formulas(other, asked) else None
     if found is None:
         raise errors.out_of_reach(target.text, "this table cannot be forecast", "Ask for a smaller table.")

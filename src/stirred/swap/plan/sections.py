@@ -151,28 +151,16 @@ class RateRule(Section):
     @property
     def condition(self) -> str:
         """The rule's condition in words."""
+        where, unique, whose, others = "where", "for records that are", "for records whose", "records"
         if self.table is not None:
-            return self._row_condition(self.table)
-        said = [f"where '{name}' is {_either(values)}" for name, values in self.where.items()]
+            where, unique, whose, others = "in which", "that is", "whose", f"rows of {self.table}"
+        said = [f"{where} '{name}' is {_either(values)}" for name, values in self.where.items()]
         if self.counts:
             on = "match and held values" if self.counted is None else errors.listed(self.counted)
-            said.append(
-                f"for records that are unique on {on}"
-                if (self.at_most or 1) == 1
-                else f"for records whose {on} at most {self.at_most} records share"
-            )
-        return " and ".join(said) or "otherwise"
-
-    def _row_condition(self, table: str) -> str:
-        said = [f"in which '{name}' is {_either(values)}" for name, values in self.where.items()]
-        if self.counts:
-            on = errors.listed(self.counted or ())
-            said.append(
-                f"that is unique on {on}"
-                if (self.at_most or 1) == 1
-                else f"whose {on} at most {self.at_most} rows of {table} share"
-            )
-        return f"for records with a row of {table} {' and '.join(said)}"
+            alone = (self.at_most or 1) == 1
+            said.append(f"{unique} unique on {on}" if alone else f"{whose} {on} at most {self.at_most} {others} share")
+        words = " and ".join(said) or "otherwise"
+        return words if self.table is None else f"for records with a row of {self.table} {words}"
 
     @property
     def words(self) -> str:
