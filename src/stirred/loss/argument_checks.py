@@ -76,6 +76,14 @@ def renyi_order(value: Number) -> float:
     return number
 
 
+def order_above_one(value: Number) -> float:
+    """The order of a Rényi divergence that is not the limit at 1."""
+    number = renyi_order(value)
+    if number == 1:
+        raise parameter_out_of_range("order", value, "above 1")
+    return number
+
+
 def distribution(name: str, values: ArrayLike) -> NDArray[np.float64]:
     """Probabilities of a finite set of outputs, as an array of floats."""
     try:

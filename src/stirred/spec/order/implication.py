@@ -20,6 +20,7 @@ from fractions import Fraction
 from functools import cache, partial
 from typing import Any
 
+from stirred.loss.conversions import narrowed
 from stirred.loss.curves.power_curves import Curve, EpsilonProfile, GaussianCurve, at_most
 from stirred.spec.blocks import Budget, Domain, InputPremetric, Multiverse, OutputPremetric
 from stirred.spec.exact import display, display_down, significant
@@ -260,10 +261,7 @@ def _by_two_laws(case: _Case, pair: Pair, bound: Any) -> Iterator[Refutation]:
 @cache
 def _furthest(output: OutputPremetric, bound: Any) -> float:
     """The largest chance with which two mirrored laws keep to a bound, found by bisection."""
-    low, high = 0.5, 1.0
-    while (middle := (low + high) / 2) not in (low, high):
-        low, high = (middle, high) if _keeps(output, bound, middle) else (low, middle)
-    return low
+    return narrowed(0.5, 1.0, partial(_keeps, output, bound))[0]
 
 
 @cache
@@ -356,11 +354,7 @@ def implies(a: Specification, b: Specification) -> Answer:
     if a.domain.datasets or b.domain.datasets:
         return implies_by_table(a, b)
     answers = [_chain(a, b, order) for order in ((_input, _output), (_output, _input))]
-    for verdict in ("yes", "no"):
-        for answer in answers:
-            if answer.verdict == verdict:
-                return answer
-    return answers[0]
+    return min(answers, key=lambda answer: ("yes", "no", "unknown").index(answer.verdict))
 
 
 def _chain(a: Specification, b: Specification, middle: tuple[_Move, ...]) -> Answer:
