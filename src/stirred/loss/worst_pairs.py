@@ -259,7 +259,7 @@ class NormalisedRenyi(_Searched):
         return _worst_normalised_renyi(rows, pairs)
 
 
-_NAMED: dict[str, tuple[Callable[..., Measure], bool]] = {
+MEASURES: dict[str, tuple[Callable[..., Measure], bool]] = {
     "multiplicative": (Multiplicative, False),
     "approximate": (Approximate, True),
     "renyi": (Renyi, True),
@@ -271,9 +271,9 @@ _NAMED: dict[str, tuple[Callable[..., Measure], bool]] = {
 
 def named(name: str, parameter: Number | None = None) -> Measure:
     """The measure of a name, with its parameter if it has one."""
-    if name not in _NAMED:
-        raise unknown_choice("measure", name, tuple(_NAMED))
-    made, takes_one = _NAMED[name]
+    if name not in MEASURES:
+        raise unknown_choice("measure", name, tuple(MEASURES))
+    made, takes_one = MEASURES[name]
     if takes_one:
         return made(math.nan if parameter is None else parameter)
     if parameter is not None:
