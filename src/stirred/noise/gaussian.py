@@ -56,7 +56,7 @@ from stirred.noise.inversion import (
     seen,
 )
 from stirred.noise.scale_per_row import draw_each
-from stirred.noise.scales import Number, Numbers, Range, exact_number, exact_rows
+from stirred.noise.scales import Number, Numbers, Range, exact_rows
 from stirred.noise.source import (
     BITS,
     DONE,
@@ -78,8 +78,7 @@ LARGEST_VARIANCE = 1 << 80
 LARGEST_TABLE = 1 << 20
 """Variances up to here have one table of all values, at most 18,600 cuts."""
 
-_WHAT = "The variance of a discrete Gaussian"
-_RANGE = Range("greater than 0", limit=LARGEST_VARIANCE)
+_RANGE = Range("The variance of a discrete Gaussian", "greater than 0", limit=LARGEST_VARIANCE)
 
 MOST_BLOCKS = 1 << 11
 
@@ -91,8 +90,7 @@ def discrete_gaussian(variance: Number, size: int, source: RandomSource) -> NDAr
     >>> discrete_gaussian("3/7", 12, SeededSource(1)).tolist()
     [0, -1, 0, 0, 0, 0, -1, 0, 0, -1, 0, -1]
     """
-    exact = _RANGE.check(exact_number(variance, _WHAT), _WHAT)
-    return _draw(exact, counted(size), source)
+    return _draw(_RANGE.exact(variance), counted(size), source)
 
 
 def discrete_gaussian_each(variances: Numbers, source: RandomSource) -> NDArray[np.int64]:
@@ -102,7 +100,7 @@ def discrete_gaussian_each(variances: Numbers, source: RandomSource) -> NDArray[
     >>> discrete_gaussian_each([1, "1/3", 10**12], SeededSource(1)).tolist()
     [0, 0, -182792]
     """
-    return draw_each(2, exact_rows(variances, _WHAT, _RANGE), _draw, source)
+    return draw_each(2, exact_rows(variances, _RANGE), _draw, source)
 
 
 def gaussian_law(variance: Fraction) -> Law:
