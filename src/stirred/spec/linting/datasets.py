@@ -3,7 +3,6 @@ and who is protected against which changes."""
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 from fractions import Fraction
@@ -24,6 +23,7 @@ from stirred.spec.linting.rules import (
     spent,
     spent_at,
 )
+from stirred.spec.order import finite_flavors
 from stirred.spec.order.conversions import KNOWN_UNITS, is_part
 from stirred.spec.specification import Specification, taken_as_known
 
@@ -147,15 +147,10 @@ def neighbours_in_empty_universes(specification: Specification) -> str:
 
 def nearest(specification: Specification) -> Fraction | float | None:
     """The smallest positive distance inside a universe: as stated, or read off a table; None if it is not known."""
-    if specification.nearest is not None or specification.input_premetric.kind != "table":
+    listed = specification.input_premetric.kind == "table" and specification.domain.datasets
+    if specification.nearest is not None or not listed or specification.multiverse.invariants:
         return specification.nearest
-    universes = specification.multiverse.universes or (specification.domain.datasets,)
-    if not specification.domain.datasets or specification.multiverse.invariants:
-        return None
-    shared = {pair for universe in universes for pair in itertools.permutations(universe, 2)}
-    listed = specification.input_premetric.distances
-    within = [d for a, b, d in listed if (a, b) in shared and d > 0]
-    return min(within, default=math.inf) * specification.input_premetric.scale
+    return finite_flavors.nearest(specification)
 
 
 @against("more-invariants")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from fractions import Fraction
-from typing import Any
 
 from stirred.loss.curves.power_curves import GaussianCurve
 from stirred.spec import facts
@@ -27,10 +26,11 @@ def weaker_standard(specification: Specification) -> str:
     """A delta, or a budget of total variation, is so large that publishing each record whole with that probability is
     expected to publish a tenth of a record or more (fact `records`); where that cannot be told, it is above
     1/100,000."""
-    delta = _unlimited(specification)
+    output, budget = specification.output_premetric, specification.budget
+    delta = None if budget.is_curve else output.kind.told(budget.number, output.parameter)
     if not delta:
         return ""
-    name = specification.output_premetric.kind.parameter or letter(specification)
+    name = output.kind.parameter or letter(specification)
     records = specification.number(facts.RECORDS)
     premetric = specification.input_premetric
     if records is None or premetric.kind != "records" or premetric.scale < 1:
@@ -46,12 +46,6 @@ def weaker_standard(specification: Specification) -> str:
         f"With {name} = {short(delta)}, publishing each of {int(records):,} records whole with that probability meets "
         f"the specification, and publishes {display(delta * records)} of them on average."
     )
-
-
-def _unlimited(specification: Specification) -> Fraction | float | None:
-    """The probability of events that are not limited."""
-    output, budget = specification.output_premetric, specification.budget
-    return None if budget.is_curve else output.kind.told(budget.number, output.parameter)
 
 
 @against("weaker-standard")
@@ -99,17 +93,9 @@ def fewer_events(specification: Specification) -> str:
 @rule
 def not_likelihood_based(specification: Specification) -> str:
     """The kind of output premetric is declared not to speak about likelihood ratios (a Wasserstein distance)."""
-    kind = specification.output_premetric.kind
-    return (
-        ""
-        if kind.likelihood
-        else f"The standard, {kind.symbol}, does not bound ratios of probabilities: {_words(specification)}"
-    )
-
-
-def _words(specification: Specification) -> str:
-    output = specification.output_premetric
-    return (output.words or output.kind.words).rstrip(".") + "."
+    output, kind = specification.output_premetric, specification.output_premetric.kind
+    words = (output.words or kind.words).rstrip(".")
+    return "" if kind.likelihood else f"The standard, {kind.symbol}, does not bound ratios of probabilities: {words}."
 
 
 @rule
@@ -150,22 +136,11 @@ def vacuous_budget(specification: Specification) -> str:
     if apart == math.inf:
         return ""
     distance = Fraction(1) if apart is None else Fraction(apart)
-    if _errors(specification, distance) >= SURE:
+    bound = budget.value if budget.is_curve else specification.budget_at(distance)
+    if output.kind.least_errors(bound, output.parameter) >= SURE:
         return ""
-    allowed = specification.output_premetric.kind.allows_words(_bound(specification, distance))
+    allowed = output.kind.allows_words(bound)
     return f"Between datasets {near(distance):g} apart, {spent(specification)} allows {allowed}."
-
-
-def _bound(specification: Specification, distance: Fraction) -> Any:
-    """The budget at a distance; a curve as it is."""
-    budget = specification.budget
-    return budget.value if budget.is_curve else specification.budget_at(distance)
-
-
-def _errors(specification: Specification, distance: Fraction) -> float:
-    """The smallest sum of the two errors of a test that the budget allows at this distance; 1 where none is known."""
-    output = specification.output_premetric
-    return output.kind.least_errors(_bound(specification, distance), output.parameter)
 
 
 @rule
