@@ -202,20 +202,15 @@ def reveal(margins: TwoMargins) -> Revealed:
         total, reaching = _widths(*margins.stratum(number))
         totals[6] += total
         at_least += reaching
-    cells = int(totals[5])
-    bounds = [cells, *at_least.tolist()]
+    *up_to_cells, total_width, guessed = totals.tolist()
+    widths = -np.diff([up_to_cells[-1], *at_least, 0])
     return Revealed(
-        records=int(sizes.sum()),
-        strata=len(margins),
-        singletons=int(totals[0]),
-        duplicates=int(totals[1]),
-        determined_strata=int(totals[2]),
-        determined_records=int(totals[3]),
-        pinned_records=int(totals[4]),
-        cells=cells,
-        widths=tuple(low - high for low, high in zip(bounds, [*bounds[1:], 0], strict=True)),
-        total_width=int(totals[6]),
-        guessed=int(totals[7]),
+        int(sizes.sum()),
+        len(margins),
+        *up_to_cells,
+        widths=tuple(widths.tolist()),
+        total_width=total_width,
+        guessed=guessed,
         told=tuple(zip(PERCENTS, told.tolist(), strict=True)),
     )
 

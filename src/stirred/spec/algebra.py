@@ -16,6 +16,7 @@ from typing import Any
 from stirred import errors
 from stirred._calls import refuses_wrong_arguments
 from stirred._display import brief
+from stirred.errors import listed
 from stirred.spec.blocks import Budget, Domain, InputPremetric, Multiverse, OutputPremetric
 from stirred.spec.exact import added, quoted
 from stirred.spec.facts import NOT_STATED, ROW
@@ -117,7 +118,11 @@ def _common_domain(domains: Sequence[Domain]) -> Domain:
     variables: set[str] | None = set()
     for domain in domains:
         if not replace(domain, variables=None).is_part_of(replace(first, variables=None)):
-            raise errors.different_domains(first.name, domain.name)
+            raise errors.SpecificationError(
+                "different-domains",
+                f"'{first.name}' and '{domain.name}' are different domains.",
+                "Guarantees about different sets of datasets do not add up; bring both to one domain first.",
+            )
         variables = None if variables is None or domain.variables is None else variables | set(domain.variables)
     return replace(
         first,
@@ -260,7 +265,11 @@ def post_process(specification: Specification, reads: Iterable[Invariant] = (), 
         raise errors.no_rule("post-processing", reason, "Account for the step as a part of the mechanism.")
     lacking = missing(specification.flavor.invariants(), reads, specification.domain.nested)
     if lacking:
-        raise errors.not_post_processing([str(invariant) for invariant in lacking])
+        raise errors.SpecificationError(
+            "not-post-processing",
+            f"The step reads {listed(lacking)}, which the multiverse does not hold fixed.",
+            "It is a mechanism of its own: give it a budget, or add what it reads to the invariants.",
+        )
     return replace(specification, covers=(*specification.covers, *([adds] if adds else [])))
 
 

@@ -25,6 +25,7 @@ from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
 from stirred import errors
 from stirred._display import brief
+from stirred.errors import listed
 from stirred.loss.curves.power_curves import Curve, EpsilonProfile, GaussianCurve, PowerCurve
 from stirred.spec.exact import Exact, bound, exact, near, quoted, written
 from stirred.spec.invariant import Invariant, plural
@@ -349,7 +350,11 @@ class OutputPremetric:
 
     def __post_init__(self) -> None:
         if self.name not in KINDS:
-            raise errors.unknown_output_premetric(self.name, list(KINDS))
+            raise errors.SpecificationError(
+                "unknown-output-premetric",
+                f"There is no output premetric '{self.name}'.",
+                f"Known are {listed(KINDS)}; stirred.spec.register adds one.",
+            )
         if bool(self.kind.parameter) != (self.parameter is not None):
             needs = f"needs its {self.kind.parameter}" if self.kind.parameter else "has no parameter"
             raise errors.bad_block(f"The output premetric '{self.name}'", needs)
