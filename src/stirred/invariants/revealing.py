@@ -202,16 +202,20 @@ def reveal(margins: TwoMargins) -> Revealed:
         total, reaching = _widths(*margins.stratum(number))
         totals[6] += total
         at_least += reaching
-    *up_to_cells, total_width, guessed = totals.tolist()
-    widths = -np.diff([up_to_cells[-1], *at_least, 0])
+    singletons, duplicates, determined_strata, determined_records, pinned, cells, total_width, guessed = totals.tolist()
     return Revealed(
         int(sizes.sum()),
         len(margins),
-        *up_to_cells,
-        widths=tuple(widths.tolist()),
-        total_width=total_width,
-        guessed=guessed,
-        told=tuple(zip(PERCENTS, told.tolist(), strict=True)),
+        singletons,
+        duplicates,
+        determined_strata,
+        determined_records,
+        pinned,
+        cells,
+        tuple((-np.diff([cells, *at_least, 0])).tolist()),
+        total_width,
+        guessed,
+        tuple(zip(PERCENTS, told.tolist(), strict=True)),
     )
 
 

@@ -263,7 +263,7 @@ def post_process(specification: Specification, reads: Iterable[Invariant] = (), 
     if not specification.output_premetric.kind.immune:
         reason = f"processing the output can raise {specification.output_premetric.symbol}"
         raise errors.no_rule("post-processing", reason, "Account for the step as a part of the mechanism.")
-    lacking = missing(specification.flavor.invariants(), reads, specification.domain.nested)
+    lacking = list(map(str, missing(specification.flavor.invariants(), reads, specification.domain.nested)))
     if lacking:
         raise errors.SpecificationError(
             "not-post-processing",
