@@ -23,7 +23,7 @@ whatever the first one says.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any
 
@@ -129,10 +129,10 @@ def _coins(
         if len(given) != rows:
             raise errors.noise_rows(allowed.what, f"is given for {len(given)} rows, not for {rows}")
     out = np.empty(rows, dtype=np.bool_)
-    bands = _as_arrays([band(number) for number in given.distinct] if isinstance(given, CodedRows) else [])
+    bands = as_arrays(map(band, given.distinct)) if isinstance(given, CodedRows) else None
 
     def fill(start: int, stop: int, own: RandomSource) -> None:
-        if isinstance(given, CodedRows):
+        if bands is not None and isinstance(given, CodedRows):
             codes = given.codes if len(given) == 1 else given.codes[start:stop]
             surely, possibly = bands[0][codes], bands[1][codes]
         else:
@@ -205,8 +205,9 @@ def _toss(words, head_bits, full_bits, surely, possibly, out, state):  # type: i
 # -- bands ---------------------------------------------------------------------------------------------------
 
 
-def _as_arrays(bands: list[tuple[int, int]]) -> Bands:
-    both = np.array(bands, dtype=np.uint64).reshape(-1, 2)
+def as_arrays(bands: Iterable[tuple[int, int]]) -> Bands:
+    """The bands of several probabilities."""
+    both = np.array(list(bands), dtype=np.uint64).reshape(-1, 2)
     return np.ascontiguousarray(both[:, 0]), np.ascontiguousarray(both[:, 1])
 
 

@@ -34,7 +34,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,8 +68,8 @@ from stirred.noise.source import (
     RandomSource,
     State,
     counted,
+    drawn,
     feed,
-    in_chunks,
 )
 
 LARGEST_VARIANCE = 1 << 80
@@ -109,16 +109,9 @@ def gaussian_law(variance: Fraction) -> Law:
 
 
 def _draw(variance: Fraction, size: int, source: RandomSource) -> NDArray[np.int64]:
-    out = np.empty(size, dtype=np.int64)
-    if size == 0:
-        return out
     if variance <= LARGEST_TABLE:
-        table = cut_table(gaussian_law(variance))
-        in_chunks(size, source, lambda start, stop, own: invert(table, out[start:stop], own))
-    else:
-        blocks = block_table(variance)
-        in_chunks(size, source, lambda start, stop, own: draw_blocks(blocks, out[start:stop], own))
-    return out
+        return drawn(size, source, partial(invert, cut_table(gaussian_law(variance))))
+    return drawn(size, source, partial(draw_blocks, block_table(variance)))
 
 
 # -- method B -------------------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,8 +38,8 @@ from stirred.noise.source import (
     RandomSource,
     State,
     counted,
+    drawn,
     feed,
-    in_chunks,
 )
 
 LARGEST_SCALE = 1 << 40
@@ -176,8 +176,4 @@ def draw_digits(tables: Digits, out: NDArray[np.int64], source: RandomSource) ->
 
 
 def _draw(scale: Fraction, size: int, source: RandomSource) -> NDArray[np.int64]:
-    out = np.empty(size, dtype=np.int64)
-    if size:
-        tables = digit_tables(scale)
-        in_chunks(size, source, lambda start, stop, own: draw_digits(tables, out[start:stop], own))
-    return out
+    return drawn(size, source, partial(draw_digits, digit_tables(scale)))
