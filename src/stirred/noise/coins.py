@@ -129,10 +129,10 @@ def _coins(
         if len(given) != rows:
             raise errors.noise_rows(allowed.what, f"is given for {len(given)} rows, not for {rows}")
     out = np.empty(rows, dtype=np.bool_)
-    bands = as_arrays(map(band, given.distinct)) if isinstance(given, CodedRows) else None
+    bands = as_arrays(map(band, given.distinct) if isinstance(given, CodedRows) else ())
 
     def fill(start: int, stop: int, own: RandomSource) -> None:
-        if bands is not None and isinstance(given, CodedRows):
+        if isinstance(given, CodedRows):
             codes = given.codes if len(given) == 1 else given.codes[start:stop]
             surely, possibly = bands[0][codes], bands[1][codes]
         else:

@@ -96,7 +96,7 @@ def swap_power_curve_of_rates(
     if any(many < 0 for many in counted.values()):
         raise parameter_out_of_range("others", "negative", "numbers of records")
     law = pair_law(checked_rate(first), checked_rate(second), tuple(sorted(counted.items())))
-    return _curve(*_half(law))
+    return _above([_half(law)])
 
 
 @refuses_wrong_arguments
@@ -210,8 +210,7 @@ def pair_beliefs(size: int, rate: Fraction | float | str, own: int, other: int, 
 
 @lru_cache(maxsize=64)
 def _of_sizes(sizes: tuple[int, ...], rate: Fraction) -> PowerCurve:
-    halves = [_half_of(size, rate) for size in sizes]
-    return _curve(*halves[0]) if len(halves) == 1 else _above(halves)
+    return _above(_half_of(size, rate) for size in sizes)
 
 
 @lru_cache(maxsize=4096)
@@ -279,13 +278,8 @@ def _up_to_diagonal(levels: Array, powers: Array) -> tuple[Array, Array]:
     return np.append(levels[:at], level), np.append(powers[:at], 1 - level)
 
 
-def _curve(levels: Array, powers: Array) -> PowerCurve:
-    """The curve of one half and its mirror image."""
-    return concave_hull(np.append(levels, 1 - powers), np.append(powers, 1 - levels))
-
-
 def _above(halves: Iterable[tuple[Array, Array]]) -> PowerCurve:
-    """The smallest curve above several, given by halves."""
+    """The smallest curve above several, each given by one half; the other is its mirror image."""
     given = list(halves)
     levels = np.concatenate([part for x, y in given for part in (x, 1 - y)])
     powers = np.concatenate([part for x, y in given for part in (y, 1 - x)])
@@ -343,7 +337,7 @@ def _bounded(overlap: float, steepest: float) -> PowerCurve:
     slope = math.exp(-min(steepest, 690.0))
     level = min(slope * (1 - overlap) / (1 - slope), slope / (1 + slope)) if slope < 1 else 0.5
     power = min(level + 1 - overlap, 1 - level)
-    return _curve(np.array([0.0, level]), np.array([0.0, power]))
+    return _above([(np.array([0.0, level]), np.array([0.0, power]))])
 
 
 def _after(inner: PowerCurve, outer: PowerCurve) -> PowerCurve:

@@ -41,7 +41,6 @@ TABLE = "Propositions A.3.1 and A.3.2"
 class Refutation:
     """A mechanism that satisfies the first specification and not the second, in words and, where finite, to build."""
 
-    pair: Pair
     words: str
     source: str
     build: Callable[[], FiniteMechanism] | None
@@ -226,7 +225,7 @@ def _by_distance(case: _Case, pair: Pair, bound: Any) -> Iterator[Refutation]:
     )
     cap = bound + 1 if allowed == math.inf else (bound + allowed) / 2
     far = {name: min(case.given.bounds.get((pair[0], name), cap), cap) for name in case.names} | {pair[0]: 0}
-    yield Refutation(pair, words, "Appendix A.4", _coins(output.kind, far))
+    yield Refutation(words, "Appendix A.4", _coins(output.kind, far))
 
 
 def _coins(kind: Kind, far: dict[str, Any]) -> Callable[[], FiniteMechanism] | None:
@@ -255,7 +254,7 @@ def _by_two_laws(case: _Case, pair: Pair, bound: Any) -> Iterator[Refutation]:
         f"probability {chance:.4g}, satisfies the first, and the second bounds '{pair[0]}' and '{pair[1]}' more closely"
     )
     build = bernoulli({name: chance if name in side else 1 - chance for name in case.names})
-    yield Refutation(pair, words, "Proposition 2.4.12", lambda: build)
+    yield Refutation(words, "Proposition 2.4.12", lambda: build)
 
 
 @cache
@@ -281,7 +280,7 @@ def _by_certainty(case: _Case, pair: Pair) -> Iterator[Refutation]:
         f"so it allows to say which it is; the second bounds '{pair[0]}' and '{pair[1]}'"
     )
     build = FiniteMechanism.of({name: {"in" if name in side else "out": 1} for name in case.names})
-    yield Refutation(pair, words, "Proposition 2.4.11", lambda: build)
+    yield Refutation(words, "Proposition 2.4.11", lambda: build)
 
 
 def _by_chance(case: _Case, pair: Pair, bound: Any) -> Iterator[Refutation]:
@@ -295,7 +294,7 @@ def _by_chance(case: _Case, pair: Pair, bound: Any) -> Iterator[Refutation]:
             f"satisfies the first; the second bounds the two by {_said(bound, end)}"
         )
         moved = _coins(start.kind, {name: min(allowed, start.kind.largest) for name, allowed in far.items()})
-        yield Refutation(pair, words, "section 2.4.5", moved or partial(_telling, case.names, float(chance)))
+        yield Refutation(words, "section 2.4.5", moved or partial(_telling, case.names, float(chance)))
 
 
 def _telling(names: tuple[str, ...], chance: float) -> FiniteMechanism:
@@ -317,7 +316,7 @@ def _by_gaussians(case: _Case, pair: Pair) -> Iterator[Refutation]:
             f"Gaussian noise may tell '{pair[0]}' from '{pair[1]}' by the first, and has an infinite {end.symbol}, "
             "which the second bounds"
         )
-        yield Refutation(pair, words, "section 3.5.2", None)
+        yield Refutation(words, "section 3.5.2", None)
 
 
 def _said(bound: Any, output: OutputPremetric, shown: Callable[[Any], str] = display) -> str:
