@@ -185,7 +185,7 @@ def test_no_draws_take_no_randomness():
 
 
 def test_rows_are_coded_by_value_and_type():
-    rows = exact_rows([1, Fraction(1), 1.0, "1", 2, 1], "It", Range("any"))
+    rows = exact_rows([1, Fraction(1), 1.0, "1", 2, 1], Range("It", "any"))
     assert [rows.exact(i) for i in range(6)] == [1, 1, 1, 1, 2, 1]
     with refused("noise-not-a-number"):
-        exact_rows([1, True], "It", Range("any"))
+        exact_rows([1, True], Range("It", "any"))

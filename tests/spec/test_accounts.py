@@ -12,6 +12,7 @@ from fractions import Fraction
 from importlib.resources import files
 
 import pytest
+from account_faults import faults
 
 from account_findings import counts, is_taken_in
 from stirred.errors import SpecificationError
@@ -23,7 +24,6 @@ from stirred.spec.known_deployments.accounts import (
     STANDARDS,
     account,
     accounts,
-    faults,
     find_account,
     one_axis,
 )

@@ -45,6 +45,10 @@ def test_no_way_of_the_perverse_guide_is_without_a_rule():
     assert list(GUIDE) == [f"L{number}" for number in range(1, 16)]
 
 
+def test_every_rule_that_is_written_down_has_a_function_that_says_when_it_speaks():
+    assert [rule.id for rule in rules() if not rule.when] == []
+
+
 # -- what is said ----------------------------------------------------------------------------------------------------
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from stirred.errors import StirredError
 from stirred.spec import InputPremetric, Invariant, Specification, change_unit, compose, flavors, lint
-from stirred.spec.order.conversions import KNOWN_UNITS, Brought, bring
+from stirred.spec.order.conversions import KNOWN_UNITS, Stop, bring
 
 HERE = [("h1", "m"), ("h1", "f"), ("h2", "f")]
 MOVED = [("h1", "m"), ("h2", "f"), ("h2", "f")]
@@ -48,8 +48,10 @@ def factor(coarse: InputPremetric, fine: InputPremetric) -> Fraction | None:
     """By how much the constant grows from the one to the other, as the library says; None where it does not know."""
     flavor = flavors.pure("household")
     start = Specification(flavor.domain, flavor.multiverse, coarse, flavor.output_premetric, flavor.at(1).budget)
-    change = bring(start, fine, fine.fixes())
-    return change.specification.budget.number if isinstance(change, Brought) else None
+    try:
+        return bring(start, fine, fine.fixes()).specification.budget.number
+    except Stop:
+        return None
 
 
 PERSONS = {

@@ -46,14 +46,6 @@ def strange_datasets(names: Sequence[str]) -> SpecificationError:
     )
 
 
-def unknown_output_premetric(name: str, known: Sequence[str]) -> SpecificationError:
-    return SpecificationError(
-        "unknown-output-premetric",
-        f"There is no output premetric '{name}'.",
-        f"Known are {listed(known)}; stirred.spec.register adds one.",
-    )
-
-
 def cannot_evaluate(what: str) -> SpecificationError:
     return SpecificationError(
         "cannot-evaluate",
@@ -119,32 +111,8 @@ def nothing_to_look_up(name: str) -> SpecificationError:
     )
 
 
-def specification_version(found: Any, known: int) -> SpecificationError:
-    return SpecificationError(
-        "specification-version",
-        f"The specification has format version {found!r}; this version of stirred reads format version {known}.",
-        "Write it again with this version, or read it with the version that wrote it.",
-    )
-
-
-def different_domains(first: str, second: str) -> SpecificationError:
-    return SpecificationError(
-        "different-domains",
-        f"'{first}' and '{second}' are different domains.",
-        "Guarantees about different sets of datasets do not add up; bring both to one domain first.",
-    )
-
-
 def no_rule(what: str, reason: str, remedy: str) -> SpecificationError:
     return SpecificationError("no-rule", f"No rule is known for {what}: {reason}.", remedy)
-
-
-def not_post_processing(reads: Sequence[str]) -> SpecificationError:
-    return SpecificationError(
-        "not-post-processing",
-        f"The step reads {listed(reads)}, which the multiverse does not hold fixed.",
-        "It is a mechanism of its own: give it a budget, or add what it reads to the invariants.",
-    )
 
 
 def not_listed() -> SpecificationError:
@@ -240,14 +208,6 @@ def registry_details_missing(names: Sequence[str]) -> SpecificationError:
     )
 
 
-def registry_contradicts(field: str, record: str, specification: str) -> SpecificationError:
-    return SpecificationError(
-        "registry-contradicts",
-        f"The registry record has {field} {record}, the specification {specification}.",
-        "Export the specification that the record describes, or correct one of the two.",
-    )
-
-
 def not_for_registry(what: str, reason: str) -> SpecificationError:
     return SpecificationError(
         "not-for-registry", f"{what} is not for the registry: {reason}.", "The registry lists what was released."
@@ -262,14 +222,6 @@ def nothing_to_load(text: str, close: Sequence[str]) -> SpecificationError:
         remedy
         + "Accepted are the name of a known deployment, a specification.json, a release folder, a registry record "
         "(.yaml), or blocks typed by hand such as 'rho=2.63' or 'epsilon=1,delta=1e-6,unit=household,unbounded'.",
-    )
-
-
-def number_alone(text: str) -> SpecificationError:
-    return SpecificationError(
-        "number-alone",
-        f"'{text}' is a number, and does not say of which budget.",
-        f"Say which budget it is: 'rho={text}', 'epsilon={text}' or 'epsilon={text},delta=1e-6'.",
     )
 
 

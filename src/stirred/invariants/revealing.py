@@ -202,21 +202,20 @@ def reveal(margins: TwoMargins) -> Revealed:
         total, reaching = _widths(*margins.stratum(number))
         totals[6] += total
         at_least += reaching
-    cells = int(totals[5])
-    bounds = [cells, *at_least.tolist()]
+    singletons, duplicates, determined_strata, determined_records, pinned, cells, total_width, guessed = totals.tolist()
     return Revealed(
-        records=int(sizes.sum()),
-        strata=len(margins),
-        singletons=int(totals[0]),
-        duplicates=int(totals[1]),
-        determined_strata=int(totals[2]),
-        determined_records=int(totals[3]),
-        pinned_records=int(totals[4]),
-        cells=cells,
-        widths=tuple(low - high for low, high in zip(bounds, [*bounds[1:], 0], strict=True)),
-        total_width=int(totals[6]),
-        guessed=int(totals[7]),
-        told=tuple(zip(PERCENTS, told.tolist(), strict=True)),
+        int(sizes.sum()),
+        len(margins),
+        singletons,
+        duplicates,
+        determined_strata,
+        determined_records,
+        pinned,
+        cells,
+        tuple((-np.diff([cells, *at_least, 0])).tolist()),
+        total_width,
+        guessed,
+        tuple(zip(PERCENTS, told.tolist(), strict=True)),
     )
 
 

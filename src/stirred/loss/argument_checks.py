@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,12 +37,16 @@ def as_floats(name: str, values: ArrayLike, wanted: str) -> NDArray[np.float64]:
         raise parameter_out_of_range(name, kind_of(values), wanted) from None
 
 
+def _within(name: str, value: Number, wanted: str, least: float, most: float = math.inf) -> float:
+    number = as_float(name, value, wanted)
+    if not least <= number <= most:
+        raise parameter_out_of_range(name, value, wanted)
+    return number
+
+
 def non_negative(name: str, value: Number) -> float:
     """``value`` as a float, at least 0; infinity passes."""
-    number = as_float(name, value, "a number that is at least 0")
-    if not number >= 0:
-        raise parameter_out_of_range(name, value, "a number that is at least 0")
-    return number
+    return _within(name, value, "a number that is at least 0", 0)
 
 
 def finite(name: str, value: Number) -> float:
@@ -54,10 +59,14 @@ def finite(name: str, value: Number) -> float:
 
 def probability(name: str, value: Number) -> float:
     """``value`` as a float between 0 and 1."""
-    number = as_float(name, value, "between 0 and 1")
-    if not 0 <= number <= 1:
-        raise parameter_out_of_range(name, value, "between 0 and 1")
-    return number
+    return _within(name, value, "between 0 and 1", 0, 1)
+
+
+def whole(name: str, value: Any, wanted: str, least: int = 0, most: float = math.inf) -> int:
+    """A whole number in its range; True and False are none."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not least <= value <= most:
+        raise parameter_out_of_range(name, value, wanted)
+    return int(value)
 
 
 def probabilities(name: str, values: ArrayLike) -> NDArray[np.float64]:
@@ -70,9 +79,14 @@ def probabilities(name: str, values: ArrayLike) -> NDArray[np.float64]:
 
 def renyi_order(value: Number) -> float:
     """The order of a Rényi divergence, as a float: at least 1, where 1 and infinity are the limits."""
-    number = as_float("order", value, "at least 1")
-    if not number >= 1:
-        raise parameter_out_of_range("order", value, "at least 1")
+    return _within("order", value, "at least 1", 1)
+
+
+def order_above_one(value: Number) -> float:
+    """The order of a Rényi divergence that is not the limit at 1."""
+    number = renyi_order(value)
+    if number == 1:
+        raise parameter_out_of_range("order", value, "above 1")
     return number
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from stirred._calls import refuses_wrong_arguments
 from stirred._lazy import later
 from stirred.errors import parameter_out_of_range, unknown_choice
-from stirred.loss.argument_checks import Number, finite, non_negative, probability, renyi_order
+from stirred.loss.argument_checks import Number, finite, non_negative, order_above_one, probability, renyi_order
 from stirred.loss.curves.power_curves import GaussianCurve, PowerCurve
 from stirred.loss.divergences import scaled
 
@@ -76,7 +76,8 @@ def approximate_to_zcdp(epsilon: Number, delta: Number) -> float:
 @refuses_wrong_arguments
 def zcdp_to_renyi(rho: Number, order: Number) -> float:
     """The Rényi divergence of ``order`` under rho-zCDP: order * rho, the definition; exact."""
-    return _product(renyi_order(order), non_negative("rho", rho))
+    alpha, r = renyi_order(order), non_negative("rho", rho)
+    return alpha * r if r > 0 else 0.0
 
 
 @refuses_wrong_arguments
@@ -97,9 +98,8 @@ def zcdp_to_total_variation(rho: Number) -> float:
     low, high = 0.0, 1.0
     while high * math.tanh(high / 2) < r:
         low, high = high, 2 * high
-    while low < (middle := (low + high) / 2) < high:
-        low, high = (middle, high) if middle * math.tanh(middle / 2) < r else (low, middle)
-    return min(1.0, _up(math.tanh(high / 2)))
+    _, above = narrowed(low, high, lambda epsilon: epsilon * math.tanh(epsilon / 2) < r)
+    return min(1.0, _up(math.tanh(above / 2)))
 
 
 # -- from pure and approximate differential privacy ----------------------------------------------------------
@@ -201,9 +201,7 @@ def renyi_to_approximate(order: Number, epsilon: Number, delta: Number) -> float
     >>> renyi_to_approximate(2, 1, 1e-6)  # 1 + ln(1/delta) - 2 ln 2
     13.429...
     """
-    alpha, e, d = renyi_order(order), non_negative("epsilon", epsilon), probability("delta", delta)
-    if alpha == 1:
-        raise parameter_out_of_range("order", order, "above 1")
+    alpha, e, d = order_above_one(order), non_negative("epsilon", epsilon), probability("delta", delta)
     if math.isinf(alpha) or e == 0:
         return e
     return math.inf if d == 0 else max(0.0, _from_renyi(alpha - 1, e, d))
@@ -245,15 +243,10 @@ def gaussian_epsilon(mu: Number, delta: Number) -> float:
         return 0.0
     if d == 0:
         return math.inf
-    low, high = 0.0, zcdp_to_approximate(gaussian_to_zcdp(m), d)
+    high = zcdp_to_approximate(gaussian_to_zcdp(m), d)
     while gaussian_to_approximate(m, high) > d:  # only where the formula is at the end of its digits
         high *= 2
-    while (middle := (low + high) / 2) not in (low, high):
-        if gaussian_to_approximate(m, middle) > d:
-            low = middle
-        else:
-            high = middle
-    return high
+    return narrowed(0.0, high, lambda epsilon: gaussian_to_approximate(m, epsilon) > d)[1]
 
 
 @refuses_wrong_arguments
@@ -305,9 +298,11 @@ def power_to_epsilon(curve: PowerCurve | GaussianCurve, delta: Number) -> float:
 # -- helpers -------------------------------------------------------------------------------------------------
 
 
-def _product(order: float, loss: float) -> float:
-    """``order * loss``, where nothing lost is nothing at any order."""
-    return order * loss if loss > 0 else 0.0
+def narrowed(low: float, high: float, before: Callable[[float], bool]) -> tuple[float, float]:
+    """Two neighbouring floats, found by bisection: ``before`` is true of the first and false of the second."""
+    while (middle := (low + high) / 2) not in (low, high):
+        low, high = (middle, high) if before(middle) else (low, middle)
+    return low, high
 
 
 def _up(value: float) -> float:

@@ -23,8 +23,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from stirred._calls import refuses_wrong_arguments
 from stirred._lazy import later
-from stirred.errors import nothing_to_compose, parameter_out_of_range, unknown_choice
-from stirred.loss.argument_checks import Number, finite, non_negative, probabilities, probability, renyi_order
+from stirred.errors import nothing_to_compose, unknown_choice
+from stirred.loss.argument_checks import Number, finite, non_negative, order_above_one, probabilities, probability
+from stirred.loss.conversions import narrowed
 from stirred.loss.curves.power_curves import EpsilonProfile, GaussianCurve, PowerCurve
 from stirred.loss.curves.power_kernels import TINY
 from stirred.loss.curves.tradeoffs import RenyiCurve, TradeOff, ZcdpCurve, level_at_power
@@ -93,7 +94,7 @@ def renyi_to_pbdp_delta(order: Number, divergence: Number, epsilon: Number) -> f
     >>> renyi_to_pbdp_delta(3, 1, 2)
     0.135335...
     """
-    alpha, g, e = _above_one(order), non_negative("divergence", divergence), non_negative("epsilon", epsilon)
+    alpha, g, e = order_above_one(order), non_negative("divergence", divergence), non_negative("epsilon", epsilon)
     if e == 0 or e < g or math.isinf(g) or (e == g and not math.isinf(alpha)):
         return 1.0
     return 0.0 if g == 0 or math.isinf(alpha) or math.isinf(e) else math.exp((alpha - 1) * (g - e))
@@ -108,7 +109,7 @@ def renyi_to_pbdp_epsilon(order: Number, divergence: Number, delta: Number) -> f
     >>> renyi_to_pbdp_epsilon(3, 1, math.exp(-2))
     2.0
     """
-    alpha, g, d = _above_one(order), non_negative("divergence", divergence), probability("delta", delta)
+    alpha, g, d = order_above_one(order), non_negative("divergence", divergence), probability("delta", delta)
     if d == 1 or g == 0:
         return 0.0
     if math.isinf(alpha) or math.isinf(g):
@@ -138,13 +139,6 @@ def renyi_orders_to_pbdp_epsilon(points: Iterable[tuple[Number, Number]], delta:
     if not pairs:
         raise nothing_to_compose("pair of order and divergence")
     return min(renyi_to_pbdp_epsilon(order, divergence, delta) for order, divergence in pairs)
-
-
-def _above_one(order: Number) -> float:
-    alpha = renyi_order(order)
-    if alpha == 1:
-        raise parameter_out_of_range("order", order, "above 1")
-    return alpha
 
 
 # -- from Gaussian differential privacy ----------------------------------------------------------------------
@@ -189,13 +183,10 @@ def gaussian_to_pbdp_delta(mu: Number, epsilon: Number) -> float:
     if m == 0 or math.isinf(e):
         return 0.0 if e > 0 else 1.0
 
-    low, high = -38.0, max(-38.0, e / m)
-    while (z := (low + high) / 2) not in (low, high):
-        if float(special.log_ndtr(-z) - special.log_ndtr(-z - m)) < e:
-            low = z
-        else:
-            high = z
-    return float(special.ndtr(-low))
+    def before(z: float) -> bool:
+        return float(special.log_ndtr(-z) - special.log_ndtr(-z - m)) < e
+
+    return float(special.ndtr(-narrowed(-38.0, max(-38.0, e / m), before)[0]))
 
 
 # -- from pure and approximate differential privacy ----------------------------------------------------------
@@ -317,10 +308,7 @@ def tradeoff_to_pbdp_delta(curve: TradeOff, epsilon: Number) -> float:
         return _ray(curve, e)
     low, high = math.log(TINY), 0.0
     while (middle := (low + high) / 2) not in (low, high) and high - low > 1e-14:
-        if tradeoff_to_pbdp_epsilon(curve, math.exp(middle)) > e:
-            low = middle
-        else:
-            high = middle
+        low, high = (middle, high) if tradeoff_to_pbdp_epsilon(curve, math.exp(middle)) > e else (low, middle)
     return min(1.0, math.exp(high))
 
 
@@ -357,13 +345,7 @@ def pbdp_curve_to_type_two_error(epsilon: Callable[[float], float], level: Numbe
     0.740488...
     """
     x = probability("level", level)
-    low, high = 0.0, 1.0
-    while (middle := (low + high) / 2) not in (low, high):
-        if math.exp(-epsilon(middle)) * middle <= x:
-            low = middle
-        else:
-            high = middle
-    return 1 - high
+    return 1 - narrowed(0.0, 1.0, lambda delta: math.exp(-epsilon(delta)) * delta <= x)[1]
 
 
 @refuses_wrong_arguments

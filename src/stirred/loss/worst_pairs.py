@@ -259,7 +259,7 @@ class NormalisedRenyi(_Searched):
         return _worst_normalised_renyi(rows, pairs)
 
 
-_NAMED: dict[str, tuple[Callable[..., Measure], bool]] = {
+MEASURES: dict[str, tuple[Callable[..., Measure], bool]] = {
     "multiplicative": (Multiplicative, False),
     "approximate": (Approximate, True),
     "renyi": (Renyi, True),
@@ -271,9 +271,9 @@ _NAMED: dict[str, tuple[Callable[..., Measure], bool]] = {
 
 def named(name: str, parameter: Number | None = None) -> Measure:
     """The measure of a name, with its parameter if it has one."""
-    if name not in _NAMED:
-        raise unknown_choice("measure", name, tuple(_NAMED))
-    made, takes_one = _NAMED[name]
+    if name not in MEASURES:
+        raise unknown_choice("measure", name, tuple(MEASURES))
+    made, takes_one = MEASURES[name]
     if takes_one:
         return made(math.nan if parameter is None else parameter)
     if parameter is not None:
@@ -517,26 +517,15 @@ def multiplicative_of_pairs(logs, first, second, result):  # type: ignore[no-unt
 
 @kernel
 def largest_of_pairs(logs, first, second, result):  # type: ignore[no-untyped-def]
-    """The largest ln p - ln q, one direction: the Rényi divergence of order infinity."""
-    outputs = logs.shape[1]
-    whole = outputs - outputs % 4
+    """The largest ln p - ln q, one direction: the Rényi divergence of order infinity, which few ask for."""
     for k in range(len(first)):
         p = logs[first[k]]
         q = logs[second[k]]
-        a = b = c = d = 0.0
-        for i in range(0, whole, 4):
+        largest = 0.0
+        for i in range(len(p)):
             w = p[i] - q[i]
-            x = p[i + 1] - q[i + 1]
-            y = p[i + 2] - q[i + 2]
-            z = p[i + 3] - q[i + 3]
-            a = w if w > a else a
-            b = x if x > b else b
-            c = y if y > c else c
-            d = z if z > d else d
-        for i in range(whole, outputs):
-            w = p[i] - q[i]
-            a = w if w > a else a
-        result[k] = max(max(a, b), max(c, d))
+            largest = w if w > largest else largest
+        result[k] = largest
 
 
 @kernel

@@ -23,7 +23,7 @@ whatever the first one says.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from typing import Any
 
@@ -42,7 +42,7 @@ from stirred.noise.fixed_point import (
     quotient_of,
 )
 from stirred.noise.inversion import WIDE, Widths, happens, leave, longer, seen
-from stirred.noise.scales import CodedRows, Number, Numbers, Range, Rows, exact_number, exact_rows
+from stirred.noise.scales import CodedRows, Number, Numbers, Range, Rows, exact_rows
 from stirred.noise.source import (
     BITS,
     DONE,
@@ -57,8 +57,8 @@ from stirred.noise.source import (
 )
 from stirred.noise.uniform import LARGEST_BOUND, uniform_integers
 
-_PROBABILITY = Range("from 0 to 1", zero=True, most=1)
-_EXPONENT = Range("0 or greater", zero=True)
+_PROBABILITY = Range("The probability", "from 0 to 1", zero=True, most=1)
+_EXPONENT = Range("The exponent", "0 or greater", zero=True)
 _LARGEST = 2**64 - 1
 _FULL = np.uint64(_LARGEST)
 
@@ -73,7 +73,7 @@ def bernoulli(p: Number | Numbers, size: int, source: RandomSource) -> NDArray[n
     >>> int(bernoulli("1/3", 9_000, SeededSource(1)).sum())
     2910
     """
-    return _coins(p, size, source, "The probability", _PROBABILITY, band_of_fraction, _pair_bands, below)
+    return _coins(p, size, source, _PROBABILITY, band_of_fraction, _pair_bands, below)
 
 
 def bernoulli_exp(x: Number | Numbers, size: int, source: RandomSource) -> NDArray[np.bool_]:
@@ -83,7 +83,7 @@ def bernoulli_exp(x: Number | Numbers, size: int, source: RandomSource) -> NDArr
     >>> int(bernoulli_exp(1, 9_000, SeededSource(1)).sum())
     3230
     """
-    return _coins(x, size, source, "The exponent", _EXPONENT, _band_of_exp, _pair_bands_exp, happens)
+    return _coins(x, size, source, _EXPONENT, _band_of_exp, _pair_bands_exp, happens)
 
 
 def randomised_response(values: NDArray[Any], p: Number, source: RandomSource, *, categories: int = 2) -> NDArray[Any]:
@@ -115,7 +115,6 @@ def _coins(
     values: Any,
     size: int,
     source: RandomSource,
-    what: str,
     allowed: Range,
     band: Callable[[Fraction], tuple[int, int]],
     kernel_of_pairs: Callable[..., None],
@@ -124,13 +123,13 @@ def _coins(
     rows = counted(size)
     given: Rows
     if isinstance(values, str) or not hasattr(values, "__len__"):
-        given = CodedRows([allowed.check(exact_number(values, what), what)], np.zeros(1, dtype=np.int64))
+        given = CodedRows([allowed.exact(values)], np.zeros(1, dtype=np.int64))
     else:
-        given = exact_rows(values, what, allowed)
+        given = exact_rows(values, allowed)
         if len(given) != rows:
-            raise errors.noise_rows(what, f"is given for {len(given)} rows, not for {rows}")
+            raise errors.noise_rows(allowed.what, f"is given for {len(given)} rows, not for {rows}")
     out = np.empty(rows, dtype=np.bool_)
-    bands = _as_arrays([band(number) for number in given.distinct] if isinstance(given, CodedRows) else [])
+    bands = as_arrays(map(band, given.distinct) if isinstance(given, CodedRows) else ())
 
     def fill(start: int, stop: int, own: RandomSource) -> None:
         if isinstance(given, CodedRows):
@@ -206,8 +205,9 @@ def _toss(words, head_bits, full_bits, surely, possibly, out, state):  # type: i
 # -- bands ---------------------------------------------------------------------------------------------------
 
 
-def _as_arrays(bands: list[tuple[int, int]]) -> Bands:
-    both = np.array(bands, dtype=np.uint64).reshape(-1, 2)
+def as_arrays(bands: Iterable[tuple[int, int]]) -> Bands:
+    """The bands of several probabilities."""
+    both = np.array(list(bands), dtype=np.uint64).reshape(-1, 2)
     return np.ascontiguousarray(both[:, 0]), np.ascontiguousarray(both[:, 1])
 
 

@@ -34,7 +34,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,7 +56,7 @@ from stirred.noise.inversion import (
     seen,
 )
 from stirred.noise.scale_per_row import draw_each
-from stirred.noise.scales import Number, Numbers, Range, exact_number, exact_rows
+from stirred.noise.scales import Number, Numbers, Range, exact_rows
 from stirred.noise.source import (
     BITS,
     DONE,
@@ -68,8 +68,8 @@ from stirred.noise.source import (
     RandomSource,
     State,
     counted,
+    drawn,
     feed,
-    in_chunks,
 )
 
 LARGEST_VARIANCE = 1 << 80
@@ -78,8 +78,7 @@ LARGEST_VARIANCE = 1 << 80
 LARGEST_TABLE = 1 << 20
 """Variances up to here have one table of all values, at most 18,600 cuts."""
 
-_WHAT = "The variance of a discrete Gaussian"
-_RANGE = Range("greater than 0", limit=LARGEST_VARIANCE)
+_RANGE = Range("The variance of a discrete Gaussian", "greater than 0", limit=LARGEST_VARIANCE)
 
 MOST_BLOCKS = 1 << 11
 
@@ -91,8 +90,7 @@ def discrete_gaussian(variance: Number, size: int, source: RandomSource) -> NDAr
     >>> discrete_gaussian("3/7", 12, SeededSource(1)).tolist()
     [0, -1, 0, 0, 0, 0, -1, 0, 0, -1, 0, -1]
     """
-    exact = _RANGE.check(exact_number(variance, _WHAT), _WHAT)
-    return _draw(exact, counted(size), source)
+    return _draw(_RANGE.exact(variance), counted(size), source)
 
 
 def discrete_gaussian_each(variances: Numbers, source: RandomSource) -> NDArray[np.int64]:
@@ -102,7 +100,7 @@ def discrete_gaussian_each(variances: Numbers, source: RandomSource) -> NDArray[
     >>> discrete_gaussian_each([1, "1/3", 10**12], SeededSource(1)).tolist()
     [0, 0, -182792]
     """
-    return draw_each(2, exact_rows(variances, _WHAT, _RANGE), _draw, source)
+    return draw_each(2, exact_rows(variances, _RANGE), _draw, source)
 
 
 def gaussian_law(variance: Fraction) -> Law:
@@ -111,16 +109,9 @@ def gaussian_law(variance: Fraction) -> Law:
 
 
 def _draw(variance: Fraction, size: int, source: RandomSource) -> NDArray[np.int64]:
-    out = np.empty(size, dtype=np.int64)
-    if size == 0:
-        return out
     if variance <= LARGEST_TABLE:
-        table = cut_table(gaussian_law(variance))
-        in_chunks(size, source, lambda start, stop, own: invert(table, out[start:stop], own))
-    else:
-        blocks = block_table(variance)
-        in_chunks(size, source, lambda start, stop, own: draw_blocks(blocks, out[start:stop], own))
-    return out
+        return drawn(size, source, partial(invert, cut_table(gaussian_law(variance))))
+    return drawn(size, source, partial(draw_blocks, block_table(variance)))
 
 
 # -- method B -------------------------------------------------------------------------------------------------

@@ -291,9 +291,9 @@ def _invert(words, head_bits, full_bits, cells, cuts, first, out, state):  # typ
     leave(state, row, word, status, len(out))
 
 
-def seen(state: State, slot: int = BITS) -> int:
+def seen(state: State) -> int:
     """Bits that a kernel left in its state."""
-    return int(state[slot : slot + 1].view(np.uint64)[0])
+    return int(state[BITS : BITS + 1].view(np.uint64)[0])
 
 
 def invert(table: CutTable, out: NDArray[np.int64], source: RandomSource) -> None:

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from stirred._compiled import kernel
 from stirred.noise.inversion import WIDE, CutTable, Law, Widths, cut_table, invert, leave, resolve, search, seen
 from stirred.noise.scale_per_row import draw_each
-from stirred.noise.scales import Number, Numbers, Range, exact_number, exact_rows
+from stirred.noise.scales import Number, Numbers, Range, exact_rows
 from stirred.noise.source import (
     BITS,
     DONE,
@@ -38,8 +38,8 @@ from stirred.noise.source import (
     RandomSource,
     State,
     counted,
+    drawn,
     feed,
-    in_chunks,
 )
 
 LARGEST_SCALE = 1 << 40
@@ -47,8 +47,7 @@ LARGEST_TABLE = 128
 """Scales up to here have one table of all values, at most 11,500 cuts."""
 DIGIT_BITS = 8
 
-_WHAT = "The scale of a discrete Laplace"
-_RANGE = Range("greater than 0", limit=LARGEST_SCALE)
+_RANGE = Range("The scale of a discrete Laplace", "greater than 0", limit=LARGEST_SCALE)
 
 
 def discrete_laplace(scale: Number, size: int, source: RandomSource) -> NDArray[np.int64]:
@@ -58,8 +57,7 @@ def discrete_laplace(scale: Number, size: int, source: RandomSource) -> NDArray[
     >>> discrete_laplace("3/2", 10, SeededSource(2)).tolist()
     [0, -3, 0, 4, 2, -2, 2, 3, 5, 1]
     """
-    exact = _RANGE.check(exact_number(scale, _WHAT), _WHAT)
-    return _draw(exact, counted(size), source)
+    return _draw(_RANGE.exact(scale), counted(size), source)
 
 
 def discrete_laplace_each(scales: Numbers, source: RandomSource) -> NDArray[np.int64]:
@@ -69,7 +67,7 @@ def discrete_laplace_each(scales: Numbers, source: RandomSource) -> NDArray[np.i
     >>> discrete_laplace_each([1, "1/3", 10**6], SeededSource(1)).tolist()
     [0, 0, 1287433]
     """
-    return draw_each(1, exact_rows(scales, _WHAT, _RANGE), _draw, source)
+    return draw_each(1, exact_rows(scales, _RANGE), _draw, source)
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,8 +176,4 @@ def draw_digits(tables: Digits, out: NDArray[np.int64], source: RandomSource) ->
 
 
 def _draw(scale: Fraction, size: int, source: RandomSource) -> NDArray[np.int64]:
-    out = np.empty(size, dtype=np.int64)
-    if size:
-        tables = digit_tables(scale)
-        in_chunks(size, source, lambda start, stop, own: draw_digits(tables, out[start:stop], own))
-    return out
+    return drawn(size, source, partial(draw_digits, digit_tables(scale)))

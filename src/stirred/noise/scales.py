@@ -47,15 +47,19 @@ def exact_number(value: Any, what: str) -> Fraction:
 
 @dataclass(frozen=True)
 class Range:
-    """Which numbers a law can have as its parameter, in words for the message, and a limit of the samplers."""
+    """What the parameter of a law is called and which numbers it can be, in words for the message, and a limit of the
+    samplers."""
 
+    what: str
     wanted: str
     zero: bool = False
     most: int | None = None
     limit: int | None = None
 
-    def check(self, number: Fraction, what: str) -> Fraction:
-        """The number itself; raises if it is outside the range."""
+    def exact(self, value: Any, row: int | None = None) -> Fraction:
+        """The number as a fraction; raises if it is none, or outside the range."""
+        what = self.what if row is None else f"{self.what} of row {row}"
+        number = exact_number(value, what)
         if number < 0 or (number == 0 and not self.zero) or (self.most is not None and number > self.most):
             raise errors.noise_out_of_range(what, number, self.wanted)
         if self.limit is not None and number > self.limit:
@@ -128,21 +132,20 @@ class CodedRows:
 Rows = PairRows | CodedRows
 
 
-def exact_rows(values: Any, what: str, allowed: Range) -> Rows:
+def exact_rows(values: Any, allowed: Range) -> Rows:
     """One number for each row, checked."""
     if isinstance(values, tuple) and len(values) == 2 and all(hasattr(part, "dtype") for part in values):
-        return _pairs(np.asarray(values[0]), np.asarray(values[1]), what, allowed)
+        return _pairs(np.asarray(values[0]), np.asarray(values[1]), allowed)
     if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
-        raise errors.noise_rows(what, "is one value, not one for each row")
+        raise errors.noise_rows(allowed.what, "is one value, not one for each row")
     if isinstance(values, np.ndarray):
         if values.ndim != 1:
-            raise errors.noise_rows(what, f"has {values.ndim} dimensions, not one")
+            raise errors.noise_rows(allowed.what, f"has {values.ndim} dimensions, not one")
         if values.dtype.kind in "iu":
-            return _pairs(values, np.ones(len(values), dtype=np.int64), what, allowed)
+            return _pairs(values, np.ones(len(values), dtype=np.int64), allowed)
     seen: dict[Any, int] = {}
     codes = np.array([seen.setdefault(_key(value), len(seen)) for value in values], dtype=np.int64)
-    distinct = [allowed.check(exact_number(value, what), what) for value in (key[1] for key in seen)]
-    return CodedRows(distinct, codes)
+    return CodedRows([allowed.exact(value) for _, value in seen], codes)
 
 
 def _key(value: Any) -> tuple[type, Any]:
@@ -150,8 +153,8 @@ def _key(value: Any) -> tuple[type, Any]:
     return (type(value), value) if getattr(value, "__hash__", None) else (type(value), repr(value))
 
 
-def _pairs(numerators: NDArray[Any], denominators: NDArray[Any], what: str, allowed: Range) -> PairRows:
-    parts = []
+def _pairs(numerators: NDArray[Any], denominators: NDArray[Any], allowed: Range) -> PairRows:
+    parts, what = [], allowed.what
     for name, part in (("numerators", numerators), ("denominators", denominators)):
         if part.ndim != 1 or part.dtype.kind not in "iu":
             raise errors.noise_rows(what, f"has {name} that are not a one-dimensional array of integers")
@@ -171,7 +174,7 @@ def _pairs(numerators: NDArray[Any], denominators: NDArray[Any], what: str, allo
     rows = PairRows(tops, bottoms)
     if np.any(wrong):
         row = int(np.argmax(wrong))
-        allowed.check(rows.exact(row), f"{what} of row {row}")
+        allowed.exact(rows.exact(row), row)
     return rows
 
 

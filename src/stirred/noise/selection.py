@@ -41,7 +41,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred._compiled import kernel
-from stirred.noise.coins import band_of_fraction, below, coin
+from stirred.noise.coins import as_arrays, band_of_fraction, below, coin
 from stirred.noise.inversion import WIDE, Widths, longer, seen
 from stirred.noise.source import (
     BITS,
@@ -181,8 +181,7 @@ def reselect_by_class(
     if not all(0 < rate < 1 for rate in rates):
         raise ValueError("rates of classes lie strictly between 0 and 1")
     chosen = np.zeros(int(starts[-1]), dtype=np.bool_)
-    bands = np.array([band_of_fraction(rate) for rate in rates], dtype=np.uint64).reshape(-1, 2)
-    surely, possibly = np.ascontiguousarray(bands[:, 0]), np.ascontiguousarray(bands[:, 1])
+    surely, possibly = as_arrays(map(band_of_fraction, rates))
 
     def step(words: NDArray[np.uint16], state: State) -> None:
         _reselect_by_class(words, *widths, starts, classes, surely, possibly, chosen, state)

@@ -123,6 +123,15 @@ def in_chunks(size: int, source: RandomSource, fill: Callable[[int, int, RandomS
             chunk.result()
 
 
+def drawn(
+    size: int, source: RandomSource, fill: Callable[[NDArray[np.int64], RandomSource], None]
+) -> NDArray[np.int64]:
+    """``size`` whole numbers; ``fill(part, source)`` draws those of a range of rows."""
+    out = np.empty(size, dtype=np.int64)
+    in_chunks(size, source, lambda start, stop, own: fill(out[start:stop], own))
+    return out
+
+
 def _sources(source: RandomSource) -> Iterator[RandomSource]:
     """A source for each chunk."""
     while True:

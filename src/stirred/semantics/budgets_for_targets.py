@@ -270,7 +270,7 @@ def _under(specification: Specification, to: OutputPremetric) -> float | None:
         return float(specification.budget.number)
     near = replace(specification, input_premetric=replace(specification.input_premetric, sharpened=False))
     found = convert(near, to)
-    return None if found is None else float(found[0].budget.number)
+    return None if found is None else float(found.specification.budget.number)
 
 
 def is_number(what: object) -> bool:

@@ -16,12 +16,13 @@ from typing import Any
 from stirred import errors
 from stirred._calls import refuses_wrong_arguments
 from stirred._display import brief
+from stirred.errors import listed
 from stirred.spec.blocks import Budget, Domain, InputPremetric, Multiverse, OutputPremetric
 from stirred.spec.exact import added, quoted
 from stirred.spec.facts import NOT_STATED, ROW
 from stirred.spec.html import table
 from stirred.spec.invariant import Invariant, merged, missing
-from stirred.spec.order.conversions import Brought, bring, convert, is_part, scaled
+from stirred.spec.order.conversions import Brought, Stop, bring, convert, is_part, scaled
 from stirred.spec.order.finite_flavors import realised_budgets
 from stirred.spec.specification import Answer, Fact, Flavor, Specification, Step, held, taken_as_known, taken_fact
 
@@ -117,7 +118,11 @@ def _common_domain(domains: Sequence[Domain]) -> Domain:
     variables: set[str] | None = set()
     for domain in domains:
         if not replace(domain, variables=None).is_part_of(replace(first, variables=None)):
-            raise errors.different_domains(first.name, domain.name)
+            raise errors.SpecificationError(
+                "different-domains",
+                f"'{first.name}' and '{domain.name}' are different domains.",
+                "Guarantees about different sets of datasets do not add up; bring both to one domain first.",
+            )
         variables = None if variables is None or domain.variables is None else variables | set(domain.variables)
     return replace(
         first,
@@ -177,11 +182,13 @@ def _staying(target: InputPremetric, others: Iterable[InputPremetric]) -> InputP
 def _all_under(target: InputPremetric, given: Sequence[Specification]) -> tuple[list[Brought], list[str]]:
     """Those that can be brought to a premetric, and why the others cannot."""
     held = Flavor(given[0].domain, given[0].multiverse, target, OutputPremetric()).invariants()
-    changes = [bring(one, target, held) for one in given]
-    return (
-        [change for change in changes if isinstance(change, Brought)],
-        [change[1] for change in changes if not isinstance(change, Brought)],
-    )
+    changes, reasons = [], []
+    for one in given:
+        try:
+            changes.append(bring(one, target, held))
+        except Stop as stop:
+            reasons.append(stop.step.words)
+    return changes, reasons
 
 
 def _weight(specifications: Iterable[Specification]) -> Fraction | float:
@@ -197,20 +204,20 @@ def _common_output(given: Sequence[Specification], steps: list[Step]) -> list[Sp
     for target in targets:
         converted = [_converted(one, target) for one in given]
         if all(converted):
-            steps += [step for pair in converted if pair for step in pair[1]]
-            return [pair[0] for pair in converted if pair]
+            steps += [step for one in converted if one for step in one.steps]
+            return [one.specification for one in converted if one]
     reason = f"{' and '.join(target.symbol for target in targets)} are different standards"
     raise errors.no_rule("these output premetrics together", reason, "Convert them to one standard first.")
 
 
-def _converted(one: Specification, target: OutputPremetric) -> tuple[Specification, list[Step]] | None:
+def _converted(one: Specification, target: OutputPremetric) -> Brought | None:
     """One of several under the standard of another; where deltas add up, each keeps its own, and a pure one keeps 0."""
     output = one.output_premetric
     if output.kind == target.kind and target.kind.composition == "sum-with-parameter":
         target = replace(target, parameter=output.parameter)
     if output.kind.pure and target.kind.takes_off and target.parameter is not None:
         target = replace(target, parameter=0)
-    return (one, []) if output == target else convert(one, target)
+    return Brought(one, ()) if output == target else convert(one, target)
 
 
 def _added(given: Sequence[Specification]) -> tuple[OutputPremetric, Budget, Step]:
@@ -256,9 +263,13 @@ def post_process(specification: Specification, reads: Iterable[Invariant] = (), 
     if not specification.output_premetric.kind.immune:
         reason = f"processing the output can raise {specification.output_premetric.symbol}"
         raise errors.no_rule("post-processing", reason, "Account for the step as a part of the mechanism.")
-    lacking = missing(specification.flavor.invariants(), reads, specification.domain.nested)
+    lacking = list(map(str, missing(specification.flavor.invariants(), reads, specification.domain.nested)))
     if lacking:
-        raise errors.not_post_processing([str(invariant) for invariant in lacking])
+        raise errors.SpecificationError(
+            "not-post-processing",
+            f"The step reads {listed(lacking)}, which the multiverse does not hold fixed.",
+            "It is a mechanism of its own: give it a budget, or add what it reads to the invariants.",
+        )
     return replace(specification, covers=(*specification.covers, *([adds] if adds else [])))
 
 
@@ -272,10 +283,11 @@ def retabulate(specification: Specification, product: str) -> Specification:
 def change_unit(specification: Specification, to: InputPremetric) -> Composition:
     """The guarantee in other units, for example of households instead of persons (Proposition 2.4.15)."""
     held = replace(specification.flavor, input_premetric=to).invariants()
-    change = bring(specification, to, held)
-    if not isinstance(change, Brought):
-        raise errors.no_rule("this change of unit", change[1], "Declare at most how many one unit holds of the other.")
-    return Composition(change.specification, change.steps)
+    try:
+        return Composition(*bring(specification, to, held))
+    except Stop as stop:
+        remedy = "Declare at most how many one unit holds of the other."
+        raise errors.no_rule("this change of unit", stop.step.words, remedy) from None
 
 
 @refuses_wrong_arguments

@@ -12,9 +12,10 @@ declared is not used; ``register`` adds a kind of one's own.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Annotated, Any, Literal
@@ -24,6 +25,7 @@ from pydantic import BeforeValidator, PlainSerializer, WithJsonSchema
 
 from stirred import errors
 from stirred._display import brief
+from stirred.errors import listed
 from stirred.loss.curves.power_curves import Curve, EpsilonProfile, GaussianCurve, PowerCurve
 from stirred.spec.exact import Exact, bound, exact, near, quoted, written
 from stirred.spec.invariant import Invariant, plural
@@ -118,7 +120,7 @@ class Multiverse:
         kept = "; ".join(f"({number}) {invariant}" for number, invariant in enumerate(self.invariants, 1))
         return f"Datasets are compared only if they agree on {kept}."
 
-    def holds(self, first: Any, second: Any, nesting: Iterable[tuple[str, str]] = ()) -> bool | None:
+    def holds(self, first: Any, second: Any) -> bool | None:
         """Whether two datasets share a universe; None where that cannot be decided from their records."""
         if self.universes:
             return any(first in universe and second in universe for universe in self.universes)
@@ -261,15 +263,8 @@ class InputPremetric:
             raise errors.cannot_evaluate(f"the shortest paths of the relation '{self.name}'")
         if self.kind == "records":
             return replace(self, sharpened=True)
-        names = sorted({name for a, b, _ in self.distances for name in (a, b)})
-        shortest: dict[tuple[str, str], Fraction | float] = {(a, b): d for a, b, d in self.distances}
-        for middle in names:
-            for a in names:
-                for b in names:
-                    through = shortest.get((a, middle), math.inf) + shortest.get((middle, b), math.inf)
-                    if a != b and through < shortest.get((a, b), math.inf):
-                        shortest[a, b] = through
-        return replace(self, distances=tuple((a, b, d) for (a, b), d in shortest.items()), sharpened=True)
+        paths = shortest_paths({(a, b): d for a, b, d in self.distances})
+        return replace(self, distances=tuple((a, b, d) for (a, b), d in paths.items()), sharpened=True)
 
     def distance(self, first: Any, second: Any) -> Fraction | float:
         """d_X between two datasets: sequences of records of this unit, or names in a finite domain.
@@ -293,6 +288,20 @@ class InputPremetric:
         if not self.sharpened and steps > 1:
             return math.inf
         return steps if steps == math.inf else Fraction(steps) * self.scale
+
+
+def shortest_paths(lengths: Mapping[tuple[str, str], Fraction | float]) -> dict[tuple[str, str], Fraction | float]:
+    """The lengths of the shortest paths, from those of single steps; what no path leads to is left out."""
+    shortest = dict(lengths)
+    names = sorted({name for pair in lengths for name in pair})
+    for middle in names:
+        arriving = [name for name in names if (name, middle) in shortest]
+        leaving = [name for name in names if (middle, name) in shortest]
+        for first, second in itertools.product(arriving, leaving):
+            through = shortest[first, middle] + shortest[middle, second]
+            if first != second and through < shortest.get((first, second), math.inf):
+                shortest[first, second] = through
+    return shortest
 
 
 def _hashable(record: Any) -> Any:
@@ -341,7 +350,11 @@ class OutputPremetric:
 
     def __post_init__(self) -> None:
         if self.name not in KINDS:
-            raise errors.unknown_output_premetric(self.name, list(KINDS))
+            raise errors.SpecificationError(
+                "unknown-output-premetric",
+                f"There is no output premetric '{self.name}'.",
+                f"Known are {listed(KINDS)}; stirred.spec.register adds one.",
+            )
         if bool(self.kind.parameter) != (self.parameter is not None):
             needs = f"needs its {self.kind.parameter}" if self.kind.parameter else "has no parameter"
             raise errors.bad_block(f"The output premetric '{self.name}'", needs)
@@ -400,12 +413,11 @@ def _budget_value(value: Any) -> Any:
         return value
     if isinstance(value, dict):
         try:
-            if set(value) == {"gaussian"}:
-                return GaussianCurve(float(value["gaussian"]))
-            (kind, points), *more = value.items()
+            ((kind, held),) = value.items()
+            if kind == "gaussian":
+                return GaussianCurve(float(held))
             curve = {"power": PowerCurve, "epsilon_by_delta": EpsilonProfile}[kind]
-            if not more:
-                return curve(tuple((float(x), float(y)) for x, y in points))
+            return curve(tuple((float(x), float(y)) for x, y in held))
         except (KeyError, ValueError, TypeError, OverflowError):
             pass
         raise errors.bad_block("A curve", "is one of 'gaussian', 'power' or 'epsilon_by_delta', with its numbers")

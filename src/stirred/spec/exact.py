@@ -33,8 +33,9 @@ def exact(value: Any, what: str = "A budget or distance") -> Fraction | float:
     >>> exact(0.05), exact("2.63"), exact("1/3"), exact("infinity")
     (Fraction(1, 20), Fraction(263, 100), Fraction(1, 3), inf)
     """
+    infinite = value.strip().lower() in (INFINITE, "inf", "∞") if isinstance(value, str) else _is_infinite(value)
     try:
-        number = _number(value)
+        number = math.inf if infinite else as_fraction(value)
     except NOT_A_NUMBER:
         if isinstance(value, str) and DECIMAL_COMMA.fullmatch(value.strip()):
             raise errors.decimal_comma(what, value) from None
@@ -42,11 +43,6 @@ def exact(value: Any, what: str = "A budget or distance") -> Fraction | float:
     if number < 0:
         raise errors.bad_number(what, value)
     return number
-
-
-def _number(value: Any) -> Fraction | float:
-    endless = value.strip().lower() in (INFINITE, "inf", "∞") if isinstance(value, str) else _is_infinite(value)
-    return math.inf if endless else as_fraction(value)
 
 
 def _is_infinite(value: Any) -> bool:

@@ -85,7 +85,11 @@ def load(text: str | Path) -> Specification:
     if _NUMBER.fullmatch(typed):
         if DECIMAL_COMMA.fullmatch(typed):
             raise errors.decimal_comma("A budget", typed)
-        raise errors.number_alone(typed)
+        raise errors.SpecificationError(
+            "number-alone",
+            f"'{typed}' is a number, and does not say of which budget.",
+            f"Say which budget it is: 'rho={typed}', 'epsilon={typed}' or 'epsilon={typed},delta=1e-6'.",
+        )
     if several := names.variants(typed):
         raise errors.several_deployments(typed, several)
     raise errors.nothing_to_load(typed, names.close(typed))

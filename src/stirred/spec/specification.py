@@ -414,7 +414,12 @@ def from_fields(fields: dict[str, Any]) -> Specification:
     """Read a specification from JSON that has been parsed."""
     version = fields.get(KEY)
     if version != FORMAT_VERSION or isinstance(version, bool):
-        raise errors.specification_version(version, FORMAT_VERSION)
+        raise errors.SpecificationError(
+            "specification-version",
+            f"The specification has format version {version!r}; this version of stirred reads format version "
+            f"{FORMAT_VERSION}.",
+            "Write it again with this version, or read it with the version that wrote it.",
+        )
     _require_modest(fields, "")
     if (place := _bounded_reading.where_controls(fields)) is not None:
         raise errors.not_a_specification(f"'{place}' has line breaks or control characters")

@@ -11,15 +11,18 @@ points are, so that they can be fields of a specification.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from stirred._calls import refuses_wrong_arguments
+from stirred._compiled import kernel
 from stirred._display import brief
 from stirred._lazy import later
 from stirred.errors import LossError, not_a_curve
+from stirred.loss import divergences
 from stirred.loss.argument_checks import Number, finite, non_negative, probabilities, probability
 
 special = later("scipy.special")
@@ -28,6 +31,9 @@ Array = NDArray[np.float64]
 
 _LARGEST = 709.0
 """Exponentials of larger numbers leave the range of floats."""
+
+_COMPILED = 256
+"""More points than this are worth a compiled kernel."""
 
 ROUNDING = 1e-12
 """Relative difference in power below which curves are not told apart: vertices are rounded numbers."""
@@ -181,6 +187,54 @@ def at_most(f: Curve, g: Curve) -> bool:
             return False
         levels = _highest(f, g)
     return bool(np.all(f.power(levels) <= g.power(levels) * (1 + ROUNDING)))
+
+
+def curve_between(p: ArrayLike, q: ArrayLike) -> PowerCurve:
+    """The power curve of two finite distributions."""
+    # Probabilities that vanish beside others make no step.
+    return PowerCurve(tuple(dict(map(tuple, divergences.power_curve(p, q).tolist())).items()))
+
+
+def curve_above(curves: Iterable[PowerCurve]) -> PowerCurve:
+    """The smallest power curve above several."""
+    levels, powers = np.concatenate([np.array(curve.points) for curve in curves]).T
+    return concave_hull(levels, powers)
+
+
+def concave_hull(levels: Array, powers: Array) -> PowerCurve:
+    """The smallest concave curve above some points, and above (1, 1)."""
+    x = np.clip(np.append(levels, [0.0, 1.0]), 0.0, 1.0)
+    y = np.clip(np.append(powers, [0.0, 1.0]), 0.0, 1.0)
+    order = np.lexsort((-y, x))
+    x, y = x[order], np.maximum.accumulate(y[order])
+    first = np.append(True, np.diff(x) > 0)
+    x, y = np.ascontiguousarray(x[first]), np.ascontiguousarray(y[first])
+    chosen = np.empty(len(x), dtype=np.int64)
+    size = _concave(x, y, chosen) if len(x) > _COMPILED else _concave.py_func(x, y, chosen)  # type: ignore[attr-defined]
+    kept = chosen[:size]
+    return PowerCurve(tuple(zip(x[kept].tolist(), y[kept].tolist(), strict=True)))
+
+
+@kernel
+def _concave(x, y, chosen):  # type: ignore[no-untyped-def]
+    """Fill ``chosen`` with the points of the upper hull of points from left to right; how many."""
+    size = 0
+    for k in range(len(x)):
+        while size > 1:
+            a, b = chosen[size - 2], chosen[size - 1]
+            if (y[b] - y[a]) * (x[k] - x[a]) > (y[k] - y[a]) * (x[b] - x[a]):
+                break
+            size -= 1
+        chosen[size] = k
+        size += 1
+    return size
+
+
+def crossings(gap: Array) -> tuple[NDArray[np.int64], Array]:
+    """Where the difference of two curves changes its sign: after which places, and at which share of the way to the
+    next ones."""
+    crossed = np.flatnonzero(gap[:-1] * gap[1:] < 0)
+    return crossed, gap[crossed] / (gap[crossed] - gap[crossed + 1])
 
 
 def _highest(f: GaussianCurve, g: PowerCurve) -> Array:

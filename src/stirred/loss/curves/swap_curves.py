@@ -24,9 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred._calls import refuses_wrong_arguments
-from stirred._compiled import kernel
 from stirred.errors import parameter_out_of_range
-from stirred.loss.curves.power_curves import PowerCurve
+from stirred.loss.curves.power_curves import PowerCurve, concave_hull, crossings, curve_between
 from stirred.loss.curves.swap_laws import (
     REMAINDER,
     PairLaw,
@@ -37,7 +36,6 @@ from stirred.loss.curves.swap_laws import (
     equal_rates,
     pair_law,
 )
-from stirred.loss.divergences import power_curve
 
 Array = NDArray[np.float64]
 
@@ -98,7 +96,7 @@ def swap_power_curve_of_rates(
     if any(many < 0 for many in counted.values()):
         raise parameter_out_of_range("others", "negative", "numbers of records")
     law = pair_law(checked_rate(first), checked_rate(second), tuple(sorted(counted.items())))
-    return _curve(*_half(law))
+    return _above([_half(law)])
 
 
 @refuses_wrong_arguments
@@ -153,8 +151,7 @@ def pair_power_curve(size: int, rate: Fraction | float | str, own: int, other: i
     [0.1215, 0.5272, 0.645]
     """
     first, second = pair_outcomes(size, rate, own, other)
-    vertices = power_curve(first.ravel(), second.ravel())
-    return PowerCurve(tuple(dict(map(tuple, vertices.tolist())).items()))
+    return curve_between(first.ravel(), second.ravel())
 
 
 @refuses_wrong_arguments
@@ -213,8 +210,7 @@ def pair_beliefs(size: int, rate: Fraction | float | str, own: int, other: int, 
 
 @lru_cache(maxsize=64)
 def _of_sizes(sizes: tuple[int, ...], rate: Fraction) -> PowerCurve:
-    halves = [_half_of(size, rate) for size in sizes]
-    return _curve(*halves[0]) if len(halves) == 1 else _above(halves)
+    return _above(_half_of(size, rate) for size in sizes)
 
 
 @lru_cache(maxsize=4096)
@@ -282,46 +278,12 @@ def _up_to_diagonal(levels: Array, powers: Array) -> tuple[Array, Array]:
     return np.append(levels[:at], level), np.append(powers[:at], 1 - level)
 
 
-def _curve(levels: Array, powers: Array) -> PowerCurve:
-    """The curve of one half and its mirror image."""
-    return _hull(np.append(levels, 1 - powers), np.append(powers, 1 - levels))
-
-
 def _above(halves: Iterable[tuple[Array, Array]]) -> PowerCurve:
-    """The smallest curve above several, given by halves."""
+    """The smallest curve above several, each given by one half; the other is its mirror image."""
     given = list(halves)
     levels = np.concatenate([part for x, y in given for part in (x, 1 - y)])
     powers = np.concatenate([part for x, y in given for part in (y, 1 - x)])
-    return _hull(levels, powers)
-
-
-def _hull(levels: Array, powers: Array) -> PowerCurve:
-    """The smallest concave curve above some points, and above (1, 1)."""
-    x = np.clip(np.append(levels, [0.0, 1.0]), 0.0, 1.0)
-    y = np.clip(np.append(powers, [0.0, 1.0]), 0.0, 1.0)
-    order = np.lexsort((-y, x))
-    x, y = x[order], np.maximum.accumulate(y[order])
-    first = np.append(True, np.diff(x) > 0)
-    x, y = np.ascontiguousarray(x[first]), np.ascontiguousarray(y[first])
-    chosen = np.empty(len(x), dtype=np.int64)
-    size = _concave(x, y, chosen) if len(x) > _BLOCKS else _concave.py_func(x, y, chosen)  # type: ignore[attr-defined]
-    kept = chosen[:size]
-    return PowerCurve(tuple(zip(x[kept].tolist(), y[kept].tolist(), strict=True)))
-
-
-@kernel
-def _concave(x, y, chosen):  # type: ignore[no-untyped-def]
-    """Fill ``chosen`` with the points of the upper hull of points from left to right; how many."""
-    size = 0
-    for k in range(len(x)):
-        while size > 1:
-            a, b = chosen[size - 2], chosen[size - 1]
-            if (y[b] - y[a]) * (x[k] - x[a]) > (y[k] - y[a]) * (x[b] - x[a]):
-                break
-            size -= 1
-        chosen[size] = k
-        size += 1
-    return size
+    return concave_hull(levels, powers)
 
 
 # -- bounds --------------------------------------------------------------------------------------------------
@@ -375,7 +337,7 @@ def _bounded(overlap: float, steepest: float) -> PowerCurve:
     slope = math.exp(-min(steepest, 690.0))
     level = min(slope * (1 - overlap) / (1 - slope), slope / (1 + slope)) if slope < 1 else 0.5
     power = min(level + 1 - overlap, 1 - level)
-    return _curve(np.array([0.0, level]), np.array([0.0, power]))
+    return _above([(np.array([0.0, level]), np.array([0.0, power]))])
 
 
 def _after(inner: PowerCurve, outer: PowerCurve) -> PowerCurve:
@@ -387,7 +349,7 @@ def _after(inner: PowerCurve, outer: PowerCurve) -> PowerCurve:
     levels = np.unique(np.concatenate([x, reached]))
     powers = np.asarray(outer.power(np.minimum(1.0, np.asarray(inner.power(levels)))))
     # Slopes between smaller levels are beyond the range of floats; such powers are allowed without a false alarm.
-    return _hull(np.where(levels < _SMALLEST, 0.0, levels), powers)
+    return concave_hull(np.where(levels < _SMALLEST, 0.0, levels), powers)
 
 
 def _below_overlap(curve: PowerCurve, distance: int, rate: Fraction | float | str | None) -> PowerCurve:
@@ -397,9 +359,7 @@ def _below_overlap(curve: PowerCurve, distance: int, rate: Fraction | float | st
     height = 1 - float(checked_rate(rate)) ** distance
     levels = np.array(curve.points)[:, 0]
     powers = np.asarray(curve.power(levels))
-    gap = powers - (levels + height)
-    crossed = np.flatnonzero(gap[:-1] * gap[1:] < 0)
-    share = gap[crossed] / (gap[crossed] - gap[crossed + 1])
+    crossed, share = crossings(powers - (levels + height))
     between = levels[crossed] + share * (levels[crossed + 1] - levels[crossed])
     at = np.concatenate([levels, between, [1 - height]])
-    return _hull(at, np.minimum(np.minimum(1.0, at + height), np.asarray(curve.power(at))))
+    return concave_hull(at, np.minimum(np.minimum(1.0, at + height), np.asarray(curve.power(at))))

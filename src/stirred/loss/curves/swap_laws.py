@@ -28,6 +28,7 @@ from numpy.typing import NDArray
 
 from stirred._lazy import later
 from stirred.errors import parameter_out_of_range
+from stirred.loss.argument_checks import whole
 
 signal = later("scipy.signal")
 
@@ -168,9 +169,7 @@ def checked_rate(rate: Fraction | float | str) -> Fraction:
 
 def checked_size(size: int) -> int:
     """The number of records of a stratum that a swap can change."""
-    if isinstance(size, bool) or not isinstance(size, int | np.integer) or not 2 <= size <= 10**15:
-        raise parameter_out_of_range("size", size, "a whole number from 2 on")
-    return int(size)
+    return whole("size", size, "a whole number from 2 on", 2, 10**15)
 
 
 # -- derangements --------------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ from stirred.errors import (
 )
 from stirred.loss.argument_checks import non_negative, probabilities, renyi_order
 from stirred.loss.curves import power_kernels as kernels
-from stirred.loss.curves.power_curves import EpsilonProfile, GaussianCurve, PowerCurve
+from stirred.loss.curves.power_curves import EpsilonProfile, GaussianCurve, PowerCurve, crossings
 from stirred.loss.divergences import log_ratios, power_curve
 
 special = later("scipy.special")
@@ -306,9 +306,7 @@ def symmetric_power_curve(curve: TradeOff) -> TradeOff:
     assert isinstance(other, PowerCurve)
     levels = np.unique([level for one in (curve, other) for level, _ in one.points])
     first, second = curve.power(levels), other.power(levels)
-    gap = first - second
-    crossed = np.flatnonzero(gap[:-1] * gap[1:] < 0)
-    share = gap[crossed] / (gap[crossed] - gap[crossed + 1])
+    crossed, share = crossings(first - second)
     between = levels[crossed] + share * (levels[crossed + 1] - levels[crossed])
     crossing = first[crossed] + share * (first[crossed + 1] - first[crossed])
     at = np.append(levels, between)

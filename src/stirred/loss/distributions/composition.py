@@ -39,7 +39,7 @@ from stirred._calls import refuses_wrong_arguments
 from stirred._compiled import kernel
 from stirred._display import brief
 from stirred.errors import LossError, parameter_out_of_range
-from stirred.loss.argument_checks import Number, finite, non_negative, probability
+from stirred.loss.argument_checks import Number, finite, non_negative, probability, whole
 from stirred.loss.curves.power_curves import PowerCurve
 from stirred.loss.distributions.directions import Curve, Direction, LatticeDirection, ListedDirection, Margins, Points
 from stirred.loss.distributions.lattice_sums import MOST_POINTS, Sum, common_step, contracted, placed, split
@@ -197,7 +197,8 @@ def compose(
     >>> compose([]).delta(0), compose([]).epsilon(0)
     (Bounds(lower=0.0, upper=0.0), Bounds(lower=0.0, upper=0.0))
     """
-    parts = [(distribution, _count(count)) for distribution, count in distributions]
+    wanted = "a whole number that is at least 0"
+    parts = [(distribution, whole("count", count, wanted)) for distribution, count in distributions]
     parts = [(distribution, count) for distribution, count in parts if count > 0]
     step = None if grid is None else finite("grid", grid)
     if step == 0:
@@ -208,12 +209,6 @@ def compose(
     else:
         backward = _direction([(d.reverse_law, d.reverse_infinity, n) for d, n in parts], step, exact)
     return ComposedLoss(forward.step, forward.exact and backward.exact, forward, backward)
-
-
-def _count(count: int) -> int:
-    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 0:
-        raise parameter_out_of_range("count", count, "a whole number that is at least 0")
-    return int(count)
 
 
 def _direction(parts: list[tuple[Law, float, int]], grid: float | None, exact: bool) -> Direction:

@@ -24,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from stirred._compiled import kernel
+from stirred.loss.curves.power_curves import crossings
 from stirred.loss.distributions.lattice_sums import Sum, Window, refined, window
 from stirred.loss.distributions.laws import UNIT, Array, Atoms
 
@@ -437,8 +438,7 @@ def _larger(a: Points, b: Points) -> Points:
     """The larger of two deltas, at the epsilons of both and where they cross."""
     at = np.union1d(a.epsilons, b.epsilons)
     difference = _interpolated(a, at) - _interpolated(b, at)
-    crossing = np.flatnonzero(difference[:-1] * difference[1:] < 0)
-    share = difference[crossing] / (difference[crossing] - difference[crossing + 1])
+    crossing, share = crossings(difference)
     more = at[crossing] + np.log1p(share * np.expm1(at[crossing + 1] - at[crossing]))
     at = np.union1d(at, more)
     return Points(at, np.maximum(_interpolated(a, at), _interpolated(b, at)))

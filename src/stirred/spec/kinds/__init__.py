@@ -1,11 +1,9 @@
-"""The kinds of output premetric, one module each; users register their own in the same way."""
+"""The kinds of output premetric, in a module for each family; users register their own in the same way."""
 
-from stirred.spec.kinds.approximate import APPROXIMATE
-from stirred.spec.kinds.approximate_profile import APPROXIMATE_PROFILE
+from stirred.spec.kinds.approximate import APPROXIMATE, APPROXIMATE_PROFILE
 from stirred.spec.kinds.kind import KINDS, Composed, Grouped, Kind, Rule, register
 from stirred.spec.kinds.multiplicative import MULTIPLICATIVE
-from stirred.spec.kinds.normalised_renyi import NORMALISED_RENYI
-from stirred.spec.kinds.renyi import RENYI
+from stirred.spec.kinds.renyi import NORMALISED_RENYI, RENYI
 from stirred.spec.kinds.total_variation import TOTAL_VARIATION
 from stirred.spec.kinds.trade_off import TRADE_OFF
 

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 from stirred import errors
 from stirred.loss.curves.power_curves import Curve, EpsilonProfile, PowerCurve, at_most
 from stirred.loss.curves.tradeoffs import TradeOff
-from stirred.loss.worst_pairs import Measure, Plain
+from stirred.loss.worst_pairs import MEASURES, Measure, Plain, named
 
 Number = Fraction | float
 Parameter = Fraction | float | None
@@ -93,7 +93,8 @@ class Kind:
     likelihood: bool = True
     """It speaks about likelihood ratios, as inference does."""
     divergence: Callable[[Any, Any], float] | None = field(default=None, compare=False)
-    """The number itself, for two finite distributions; a kind with a parameter overrides :meth:`measure`."""
+    """The number itself, for two finite distributions, where :mod:`stirred.loss` has no measure of the kind's name; a
+    kind with a parameter overrides :meth:`measure`."""
 
     # -- facts that a subclass declares ----------------------------------------------------------------------
 
@@ -217,9 +218,11 @@ class Kind:
 
     def measure(self, parameter: Parameter) -> Measure:
         """The divergence of finite distributions, and the search for a mechanism's worst pair; refuses if not known."""
-        if self.divergence is None:
+        if self.divergence is not None:
+            return Plain(self.divergence)
+        if self.name not in MEASURES:
             raise errors.cannot_evaluate(f"the output premetric '{self.name}'")
-        return Plain(self.divergence)
+        return named(self.name, parameter)
 
     def between(self, p: ArrayLike, q: ArrayLike, parameter: Parameter) -> float:
         """The number D(P, Q) for two finite distributions."""

@@ -8,8 +8,6 @@ from typing import Any, ClassVar
 
 from stirred.loss import conversions
 from stirred.loss.curves.power_curves import PowerCurve, pure_power
-from stirred.loss.worst_pairs import Measure
-from stirred.loss.worst_pairs import Multiplicative as Measured
 from stirred.spec.exact import bound, near
 from stirred.spec.kinds.kind import Kind, Number, Parameter, Rule
 
@@ -52,10 +50,6 @@ class Multiplicative(Kind):
     def attainable(self, bound: Number, parameter: Parameter) -> bool:
         """Whether some two laws are known to be further apart than a finite bound."""
         return True
-
-    def measure(self, parameter: Parameter) -> Measure:
-        """The divergence of finite distributions, and the search for a mechanism's worst pair."""
-        return Measured()
 
     def coin(self, distance: Number) -> float:
         """The probability of heads of a coin that is moved by a distance along a line."""

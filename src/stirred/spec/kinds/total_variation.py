@@ -7,8 +7,6 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from stirred.loss.curves.power_curves import PowerCurve, approximate_power
-from stirred.loss.worst_pairs import Measure
-from stirred.loss.worst_pairs import TotalVariation as Measured
 from stirred.spec.kinds.kind import Kind, Noise, Number, Parameter, Rule
 
 
@@ -34,10 +32,6 @@ class TotalVariation(Kind):
     def attainable(self, bound: Number, parameter: Parameter) -> bool:
         """Whether some two laws are known to be further apart than a finite bound."""
         return bound < self.largest
-
-    def measure(self, parameter: Parameter) -> Measure:
-        """The divergence of finite distributions, and the search for a mechanism's worst pair."""
-        return Measured()
 
     def between_noise(self, noise: Noise, shift: float, parameter: Parameter) -> float:
         """The number between two laws of noise of one scale."""

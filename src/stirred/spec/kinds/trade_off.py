@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from stirred import errors
-from stirred.loss import conversions, divergences
-from stirred.loss.curves.power_curves import Curve, GaussianCurve, PowerCurve, at_most
+from stirred.loss import conversions
+from stirred.loss.curves.power_curves import Curve, GaussianCurve, PowerCurve, at_most, curve_above, curve_between
 from stirred.loss.curves.tradeoffs import TradeOff, composed_power_curve
 from stirred.spec.kinds.kind import Array, Composed, Grouped, Kind, Number, Parameter, Rule
 
@@ -52,21 +52,21 @@ class TradeOffFunction(Kind):
         _require_neighbours(distances)
         curves = [NO_TEST]
         for first, second in np.argwhere(np.isfinite(distances)):
-            curve = _power(rows, first, second)
+            curve = curve_between(rows[first], rows[second])
             # No curve allows different laws at distance 0 but the one that allows everything.
             told = distances[first, second] == 0 and not at_most(curve, NO_TEST)
             curves.append(CERTAINTY if told else curve)
-        return _least_above(curves)
+        return curve_above(curves)
 
     def largest_curve(self, curves: Sequence[PowerCurve], deltas: Sequence[float]) -> PowerCurve:
         """The smallest curve above several of :meth:`loss_curve`."""
-        return _least_above([NO_TEST, *curves])
+        return curve_above([NO_TEST, *curves])
 
     def within_curve(self, rows: Array, distances: Array, names: Sequence[str], curve: Any) -> tuple[bool, str]:
         """Whether the rows of a mechanism satisfy a curve, and which rows show it."""
         _require_neighbours(distances)
         for first, second in np.argwhere(np.isfinite(distances)):
-            if not at_most(_power(rows, first, second), curve if distances[first, second] else NO_TEST):
+            if not at_most(curve_between(rows[first], rows[second]), curve if distances[first, second] else NO_TEST):
                 said = f"'{names[first]}' and '{names[second]}'"
                 return False, f"some test between {said} has more power than the curve allows"
         return True, "no test between two neighbours has more power than the curve allows"
@@ -111,27 +111,6 @@ def errors_of_gaussians(mu: float) -> float:
 def _require_neighbours(distances: Array) -> None:
     if np.any((distances != 0) & (distances != 1) & np.isfinite(distances)):
         raise errors.bad_block("A trade-off function", "bounds neighbours and nothing further: use distances 0 and 1")
-
-
-def _power(rows: Array, first: int, second: int) -> PowerCurve:
-    vertices = divergences.power_curve(rows[first], rows[second])
-    # Probabilities that vanish beside others make no step.
-    return PowerCurve(tuple(dict(map(tuple, vertices.tolist())).items()))
-
-
-def _least_above(curves: Sequence[PowerCurve]) -> PowerCurve:
-    """The smallest power curve that lies above all: the concave hull of their vertices."""
-    hull: list[tuple[float, float]] = []
-    for level, power in sorted({point for curve in curves for point in curve.points}):
-        while hull and (hull[-1][0] == level or (len(hull) > 1 and _below(hull[-2], hull[-1], (level, power)))):
-            hull.pop()
-        hull.append((level, power))
-    return PowerCurve(tuple(hull))
-
-
-def _below(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> bool:
-    """Whether b lies on or below the line from a to c."""
-    return (b[1] - a[1]) * (c[0] - a[0]) <= (c[1] - a[1]) * (b[0] - a[0])
 
 
 TRADE_OFF = TradeOffFunction(

@@ -134,8 +134,7 @@ class Account:
     @property
     def missing(self) -> str:
         """The building blocks that are not stated, in words; nothing if all are."""
-        open_ones = [BLOCKS[name] for name in BLOCKS if name in self.not_stated]
-        return "; ".join(open_ones)
+        return "; ".join(words for name, words in BLOCKS.items() if name in self.not_stated)
 
     @property
     def typed(self) -> str:
@@ -178,8 +177,8 @@ class Account:
         found = []
         for name, question in QUESTIONS.items():
             fact = self.facts.get(name)
-            said = "not stated" if fact is None else f"{self._in_words(name, fact)} ({fact.how})"
-            found.append((question, said))
+            says = "" if fact is None else STANDARDS[fact.says][0] if name == "standard" else fact.says
+            found.append((question, "not stated" if fact is None else f"{says} ({fact.how})"))
         if self.missing:
             sentence = f"{self.missing}. So there is no specification, and it cannot be explained or compared."
             found.append(("Not stated:", sentence))
@@ -190,9 +189,6 @@ class Account:
 
     def __str__(self) -> str:
         return "\n".join([f"{self.name}: {self.title}", *(f"{head:22}{text}" for head, text in self.rows())])
-
-    def _in_words(self, name: str, fact: KnownFact) -> str:
-        return STANDARDS[fact.says][0] if name == "standard" else fact.says
 
 
 def account(name: str) -> Account:
@@ -238,53 +234,6 @@ def one_axis(first: Account, second: Account) -> str:
 # -- reading -------------------------------------------------------------------------------------------------
 
 
-def faults(fields: Mapping[str, Any]) -> list[str]:
-    """What is wrong with the table of a deployment that has an account; nothing if it is as it should be."""
-    given = fields["account"]
-    found = []
-    known = {"year", "not_stated", "checked", "reached", *QUESTIONS}
-    if strange := sorted(set(given) - known):
-        found.append(f"there is no field {listed(strange)}")
-    stated = [name for name in QUESTIONS if name in given]
-    open_ones = given.get("not_stated", [])
-    found += [f"'{name}' is stated and not stated" for name in stated if name in open_ones]
-    silent = [name for name in QUESTIONS if name not in given and name not in open_ones]
-    found += [f"'{name}' is neither stated nor said to be not stated" for name in silent]
-    if not isinstance(given.get("year"), int):
-        found.append("'year' is a whole number")
-    if strange := [name for name in open_ones if name not in QUESTIONS or name == "organisation"]:
-        found.append(f"{listed(strange)} cannot be not stated")
-    numbered = len(fields.get("sources", ()))
-    for name, source in given.get("checked", {}).items():
-        if name not in stated:
-            found.append(f"'{name}' is checked and not stated")
-        if not 1 <= source <= numbered:
-            found.append(f"'{name}' is checked in source {source}, which is not listed")
-        elif _is_record(fields["sources"][source - 1]):
-            found.append(f"'{name}' is checked in the registry's record, which is no check")
-    if any(name not in given.get("checked", {}) for name in stated) and not _record_of(fields.get("sources", ())):
-        found.append("the registry's record is not among the sources")
-    found += _faults_of_numbers(given)
-    complete = not any(name in open_ones for name in BLOCKS)
-    if complete != ("specification" in fields):
-        found.append("there is a specification exactly if every building block is stated")
-    return found
-
-
-def _faults_of_numbers(given: Mapping[str, Any]) -> list[str]:
-    standard, budget = given.get("standard"), given.get("budget")
-    if standard is not None and standard not in STANDARDS:
-        return [f"there is no standard '{standard}'"]
-    if budget is None:
-        return []
-    if standard is None:
-        return ["a budget needs its standard"]
-    wanted = STANDARDS[standard][1]
-    if not isinstance(budget, dict) or tuple(budget) != wanted:
-        return [f"the budget of '{standard}' is {listed(wanted)}"]
-    return [f"'{name}' is text, so that it stays exact" for name, value in budget.items() if not isinstance(value, str)]
-
-
 def _account(fields: Mapping[str, Any]) -> Account:
     given = fields["account"]
     sources = tuple(fields["sources"])
@@ -297,7 +246,7 @@ def _account(fields: Mapping[str, Any]) -> Account:
             continue
         says = ", ".join(f"{key} = {value}" for key, value in numbers.items()) if name == "budget" else given[name]
         at = checked.get(name)
-        facts[name] = KnownFact(says, CHECKED, at) if at else KnownFact(says, otherwise, _record_of(sources))
+        facts[name] = KnownFact(says, CHECKED, at) if at else KnownFact(says, otherwise, record_of(sources))
     return Account(
         fields["name"],
         fields["title"],
@@ -313,10 +262,6 @@ def _account(fields: Mapping[str, Any]) -> Account:
     )
 
 
-def _is_record(source: str) -> bool:
-    return "deployments registry, " in source.lower()
-
-
-def _record_of(sources: Sequence[str]) -> int:
+def record_of(sources: Sequence[str]) -> int:
     """The number of the registry's record among the sources, counted from 1; 0 if it is not there."""
-    return next((number for number, source in enumerate(sources, 1) if _is_record(source)), 0)
+    return next((at for at, source in enumerate(sources, 1) if "deployments registry, " in source.lower()), 0)

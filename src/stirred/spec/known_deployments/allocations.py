@@ -15,7 +15,6 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
-from importlib.resources import files
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -26,9 +25,7 @@ from stirred._fractions import NOT_A_NUMBER, as_fraction
 from stirred.spec.html import table
 from stirred.spec.invariant import plural
 from stirred.spec.known_deployments.accounts import Erratum
-
-VERSION = 1
-"""Format version of the data files."""
+from stirred.spec.known_deployments.names import data_files
 
 
 @dataclass(frozen=True)
@@ -281,14 +278,8 @@ def read_allocation(path: str | Path) -> Allocation:
 
 @cache
 def _all() -> dict[str, Allocation]:
-    folder = files("stirred") / "deployments"
-    read = [
-        tomllib.loads(entry.read_text(encoding="utf-8"))
-        for entry in sorted(folder.iterdir(), key=lambda entry: entry.name)
-        if entry.name.startswith("allocations-")
-    ]
-    assert all(file["stirred_deployments"] == VERSION for file in read)
-    found = [from_allocation_fields(fields) for file in read for fields in file["allocation"]]
+    files = data_files(allocations=True)
+    found = [from_allocation_fields(fields) for file in files for fields in file["allocation"]]
     return {one.name: one for one in found}
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from fractions import Fraction
 from functools import cache
 from typing import Any
 
@@ -50,6 +49,11 @@ class Published:
     of: Exact | None = None
     unrounded: Exact | None = None
     erratum: str = ""
+
+    @property
+    def how(self) -> str:
+        """The conversion, and the delta it was made at."""
+        return self.conversion + (f" at delta = {float(self.delta):g}" if self.delta else "")
 
 
 @brief
@@ -101,8 +105,8 @@ class Deployment:
             ("title", self.title),
             *(("not covered", product) for product in self.not_covered),
             *([("part of", str(self.specification.fact[PART_OF]))] if self.part_of else []),
-            *(("part", f"{part.what} ({part.unit}): {_plain(part.budget)}") for part in self.parts),
-            *(("published", f"{p.what}: {p.value} ({_how(p)}; {p.source})") for p in self.published),
+            *(("part", f"{part.what} ({part.unit}): {float(part.budget):g}") for part in self.parts),
+            *(("published", f"{p.what}: {p.value} ({p.how}; {p.source})") for p in self.published),
             *(("erratum", f"{e.id}: printed {e.printed}; here {e.correct}. {e.explanation}") for e in self.errata),
             *(("note", note) for note in self.notes),
             *(("source", source) for source in self.sources),
@@ -163,11 +167,3 @@ def _adapter() -> TypeAdapter[Deployment]:
     for known in (Part, Published, Erratum, Deployment):
         known.__pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[union-attr]
     return TypeAdapter(Deployment)
-
-
-def _how(published: Published) -> str:
-    return published.conversion + (f" at delta = {float(published.delta):g}" if published.delta else "")
-
-
-def _plain(value: Fraction | float) -> str:
-    return f"{float(value):g}"

@@ -32,18 +32,22 @@ class Known:
     domains: dict[str, dict[str, Any]]
 
 
+def data_files(*, allocations: bool) -> list[dict[str, Any]]:
+    """The data files by name: those that divide budgets, or all others."""
+    folder = files("stirred") / "deployments"
+    names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".toml"))
+    chosen = [name for name in names if name.startswith("allocations-") == allocations]
+    read = [tomllib.loads((folder / name).read_text(encoding="utf-8")) for name in chosen]
+    assert all(file["stirred_deployments"] == VERSION for file in read)
+    return read
+
+
 @cache
 def tables() -> Known:
     """Everything in the data files, each deployment merged with what its file shares."""
-    folder = files("stirred") / "deployments"
-    read = [
-        tomllib.loads(entry.read_text(encoding="utf-8"))
-        for entry in sorted(folder.iterdir(), key=lambda entry: entry.name)
-        if entry.name.endswith(".toml") and not entry.name.startswith("allocations")
-    ]
     found: dict[str, dict[str, Any]] = {}
+    read = data_files(allocations=False)
     for file in read:
-        assert file["stirred_deployments"] == VERSION
         for own in file.get("deployment", ()):
             assert own["name"] not in found
             found[own["name"]] = _merged(file.get("shared", {}), own)

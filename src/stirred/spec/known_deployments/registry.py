@@ -467,7 +467,11 @@ def _require_same(specification: Specification, given: Mapping[str, Any]) -> Non
     if (output, budget.number) != (specification.output_premetric, specification.budget.value):
         mine, theirs = specification.budget.shown(), budget.shown()
         symbol = specification.output_premetric.symbol
-        raise errors.registry_contradicts("the guarantee", f"{output.symbol} at {theirs}", f"{symbol} at {mine}")
+        raise errors.SpecificationError(
+            "registry-contradicts",
+            f"The registry record has the guarantee {output.symbol} at {theirs}, the specification {symbol} at {mine}.",
+            "Export the specification that the record describes, or correct one of the two.",
+        )
 
 
 def _sections(specification: Specification) -> dict[str, dict[str, Any]]:

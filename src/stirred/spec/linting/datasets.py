@@ -3,7 +3,6 @@ and who is protected against which changes."""
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 from fractions import Fraction
@@ -13,8 +12,7 @@ from stirred.spec.blocks import Multiverse
 from stirred.spec.exact import LARGE, near, written
 from stirred.spec.invariant import missing, plural
 from stirred.spec.linting.rules import (
-    also_before,
-    comparison,
+    against,
     fall,
     joined,
     many,
@@ -25,6 +23,7 @@ from stirred.spec.linting.rules import (
     spent,
     spent_at,
 )
+from stirred.spec.order import finite_flavors
 from stirred.spec.order.conversions import KNOWN_UNITS, is_part
 from stirred.spec.specification import Specification, taken_as_known
 
@@ -35,26 +34,14 @@ PROCESSED = re.compile(r"(?<!un-)(?<!not )\b(edit|imput|clean|coded\b|coding\b|d
 # -- the domain ------------------------------------------------------------------------------------------------------
 
 
-@rule(
-    "domain-restricted",
-    "domain",
-    "The less there is to protect, the smaller is the budget of the same noise. Limits that were read off the data are "
-    "themselves a release, and no budget covers it.",
-    "section 4.3, first way; section 2.4.2",
-)
+@rule
 def domain_restricted(specification: Specification) -> str:
     """The domain names steps that made it smaller before the guarantee starts, such as clipping or top-coding."""
     steps = specification.domain.restricted_by
     return f"The domain was made smaller before the guarantee starts, by: {joined(steps)}." if steps else ""
 
 
-@rule(
-    "late-start",
-    "domain",
-    "Only the data at the boundary between recording and processing are protected. Coding, editing and imputation "
-    "before it can carry one person's answers into several records.",
-    "section 2.4.2; section 4.3, first way",
-)
+@rule
 def late_start(specification: Specification) -> str:
     """The domain does not say where the guarantee starts, or says that it starts after editing, imputation or another
     step of processing. Domains whose datasets are listed one by one are not asked."""
@@ -69,7 +56,7 @@ def late_start(specification: Specification) -> str:
     return ""
 
 
-@also_before("late-start")
+@against("late-start")
 def later_start(specification: Specification, before: Specification) -> str:
     """Against an earlier specification: the start was moved and the budget is smaller."""
     now, then = specification.domain.starts, before.domain.starts
@@ -81,14 +68,7 @@ def later_start(specification: Specification, before: Specification) -> str:
 # -- the multiverse --------------------------------------------------------------------------------------------------
 
 
-@rule(
-    "nothing-can-change",
-    "multiverse",
-    "No other dataset agrees with the data on the invariants. These alone reveal the data, and the guarantee, "
-    "whatever its budget, says nothing.",
-    "sections 2.4.3 and 4.3; Proposition 2.4.13; Theorem 3.2.4 at b = 0",
-    voids=True,
-)
+@rule
 def nothing_can_change(specification: Specification) -> str:
     """The fact `nothing_can_change` is true, or no universe holds two datasets at a finite distance."""
     if specification.fact.get(facts.NOTHING_CAN_CHANGE) is True:
@@ -103,13 +83,7 @@ def nothing_can_change(specification: Specification) -> str:
     return ""
 
 
-@rule(
-    "invariants-many",
-    "multiverse",
-    "Datasets are compared only if they agree on the invariants. What these reveal, alone or together with the "
-    "release, is outside the guarantee.",
-    "Proposition 2.4.11; section 2.4.3",
-)
+@rule
 def invariants_many(specification: Specification) -> str:
     """The multiverse declares an invariant, even one: a single table can hold millions of counts."""
     held = specification.multiverse.invariants
@@ -122,13 +96,7 @@ def invariants_many(specification: Specification) -> str:
     return " ".join(said)
 
 
-@rule(
-    "hidden-invariant",
-    "multiverse",
-    "Where no finite distance leads from one dataset to another, what tells them apart is an invariant, whether it is "
-    "declared or not: publishing it costs nothing under the specification.",
-    "Proposition A.3.3",
-)
+@rule
 def hidden_invariant(specification: Specification) -> str:
     """Distances are infinite between files of different sizes and no declared invariant fixes their size; or a universe
     of listed datasets falls into groups that no finite distance connects."""
@@ -163,12 +131,7 @@ def _groups(specification: Specification, universe: tuple[str, ...]) -> int:
     return len({id(names) for names in part.values()})
 
 
-@rule(
-    "neighbours-in-empty-universes",
-    "multiverse",
-    "A guarantee about neighbours alone says nothing in a universe that has none. Distances along paths may.",
-    "section 2.4.4; Appendix A.4",
-)
+@rule
 def neighbours_in_empty_universes(specification: Specification) -> str:
     """Only neighbours are compared, something is held fixed, and the nearest datasets of a universe are not known to be
     one apart."""
@@ -184,26 +147,13 @@ def neighbours_in_empty_universes(specification: Specification) -> str:
 
 def nearest(specification: Specification) -> Fraction | float | None:
     """The smallest positive distance inside a universe: as stated, or read off a table; None if it is not known."""
-    if specification.nearest is not None or specification.input_premetric.kind != "table":
+    listed = specification.input_premetric.kind == "table" and specification.domain.datasets
+    if specification.nearest is not None or not listed or specification.multiverse.invariants:
         return specification.nearest
-    universes = specification.multiverse.universes or (specification.domain.datasets,)
-    if not specification.domain.datasets or specification.multiverse.invariants:
-        return None
-    shared = {pair for universe in universes for pair in itertools.permutations(universe, 2)}
-    listed = specification.input_premetric.distances
-    within = [d for a, b, d in listed if (a, b) in shared and d > 0]
-    return min(within, default=math.inf) * specification.input_premetric.scale
+    return finite_flavors.nearest(specification)
 
 
-@comparison(
-    "more-invariants",
-    "multiverse",
-    "The more is held fixed, the less is left to protect, and the same noise gets a smaller number. A smaller "
-    "epsilon that comes with more invariants is not better privacy: for the households of the 2020 Census, swapping "
-    "between the counties of a state at a rate of 50% has an epsilon of 16.42; swapping between the blocks of a block "
-    "group, by household size, at 5% has 11.37, moves a tenth as many records and publishes far more.",
-    "section 4.3, second way; section 3.4.3 and Table 3.5; Proposition 2.4.13",
-)
+@against("more-invariants")
 def more_invariants(specification: Specification, before: Specification) -> str:
     """Against an earlier specification: the budget is smaller, and something is held fixed that was not before."""
     if not smaller(specification, before):
@@ -231,14 +181,7 @@ def _divided(now: Multiverse, then: Multiverse) -> bool:
     )
 
 
-@comparison(
-    "finer-strata",
-    "multiverse",
-    "The epsilon of swapping falls with the size of the largest stratum. In a small stratum a record can "
-    "change places with few others, and its counts, which are published, reveal more: a smaller epsilon goes with "
-    "weaker protection.",
-    "section 4.3, second way; Theorem 3.2.4; section 4.6.1",
-)
+@against("finer-strata")
 def finer_strata(specification: Specification, before: Specification) -> str:
     """Against an earlier specification of a swap: the budget is smaller, the match variables differ and the largest
     stratum is smaller."""
@@ -265,13 +208,7 @@ USUAL_SIZES = (2, 4, 10)
 """Of groups that bounds are told for, where a larger one is declared to be possible."""
 
 
-@rule(
-    "finer-unit",
-    "input premetric",
-    "The finer the unit, the smaller is the budget of the same noise. A holder of many units is protected that many "
-    "times less: epsilon is multiplied by their number, rho by its square.",
-    "section 4.3, third way; Proposition 2.4.15",
-)
+@rule
 def finer_unit(specification: Specification) -> str:
     """The unit is declared to be part of a coarser one, or is an event, a message, a day of a user, a transaction, an
     edge, an employee or an establishment. Persons in households are the rule `household-not-covered`."""
@@ -312,7 +249,7 @@ def _together(specification: Specification, most: int) -> str:
     )
 
 
-@also_before("finer-unit")
+@against("finer-unit")
 def finer_unit_than(specification: Specification, before: Specification) -> str:
     """Against an earlier specification: the unit is part of the earlier one and the budget is smaller."""
     now, then = specification.input_premetric, before.input_premetric
@@ -324,13 +261,7 @@ def finer_unit_than(specification: Specification, before: Specification) -> str:
     )
 
 
-@rule(
-    "household-not-covered",
-    "input premetric",
-    "What a household's members have in common, such as where they live and what they are to one another, changes for "
-    "all of them at once. Protection of each person is weaker for the household by up to its size.",
-    "section 4.3, third way; Proposition 2.4.15",
-)
+@rule
 def household_not_covered(specification: Specification) -> str:
     """The unit is a person and there are households or families: named among the coarser units, counted by an
     invariant (also as housing units or dwellings), or by the fact `households`."""
@@ -349,13 +280,7 @@ def household_not_covered(specification: Specification) -> str:
     return _coarser(specification, "household", None) if specification.fact.get(facts.HOUSEHOLDS) is True else ""
 
 
-@rule(
-    "units-after-imputation",
-    "input premetric",
-    "A respondent whose answers were used to fill in others changes several records at once, and is protected only as "
-    "well as that many records are together: epsilon is multiplied by their number r, rho by r squared.",
-    "sections 2.4.4 and 3.4.4; Proposition 2.4.15",
-)
+@rule
 def units_after_imputation(specification: Specification) -> str:
     """The fact `imputed` is true or `records_per_respondent` is above 1, and the unit is not the respondent."""
     unit = specification.input_premetric.unit
@@ -371,13 +296,7 @@ def units_after_imputation(specification: Specification) -> str:
     return f"{said}: the bound for a respondent is {spent_at(specification, touched)}, not {spent(specification)}."
 
 
-@rule(
-    "nearest-not-one",
-    "input premetric",
-    "What a test or a belief can gain depends on the budget at the distance of the counterfactual. Here none is at "
-    "distance one, so the printed number by itself bounds no pair of datasets.",
-    "Equation 2.3; Lemma B.3.4 for swapping",
-)
+@rule
 def nearest_not_one(specification: Specification) -> str:
     """The nearest datasets of a universe are a finite distance above 1 apart."""
     apart = specification.nearest
@@ -389,13 +308,7 @@ def nearest_not_one(specification: Specification) -> str:
     )
 
 
-@rule(
-    "row-order-published",
-    "input premetric",
-    "Where a row stands can say whose it is. Distances that ignore the order protect against that only if the release "
-    "has none; distances that count it do not protect it at all.",
-    "Appendix A.4; Lemma B.3.3",
-)
+@rule
 def row_order_published(specification: Specification) -> str:
     """The fact `row_order` is 'as in the input'; or distances depend on the order of records, and neither the fact
     `order_means` nor a start at the respondents or their devices says what a position means."""
@@ -412,12 +325,7 @@ def row_order_published(specification: Specification) -> str:
     )
 
 
-@comparison(
-    "weaker-distance",
-    "input premetric",
-    "Distances that are larger, or infinite, allow the same mechanism a smaller number.",
-    "Proposition 2.4.15; Appendix A.4",
-)
+@against("weaker-distance")
 def weaker_distance(specification: Specification, before: Specification) -> str:
     """Against an earlier specification in the same unit: the budget is smaller, and distances depend on the order,
     leave out files of other sizes or those in which a unit changes a coarser one, stop at neighbours or have a larger

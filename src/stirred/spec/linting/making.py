@@ -13,18 +13,11 @@ from fractions import Fraction
 
 from stirred.spec import facts
 from stirred.spec.exact import display, display_down
-from stirred.spec.linting.rules import comparison, joined, many, rule, spent
+from stirred.spec.linting.rules import against, joined, many, rule, spent
 from stirred.spec.specification import BLOCKS, Specification
 
 
-@rule(
-    "parameters-from-this-data",
-    "mechanism",
-    "The guarantee is about a mechanism that was fixed before the data were seen. A mechanism that was built from them "
-    "can copy them into its design: one that always gives the data itself as its constant output has a loss of zero.",
-    "section 4.3, the constant mechanism",
-    voids=True,
-)
+@rule
 def parameters_from_this_data(specification: Specification) -> str:
     """The fact `parameters_from` is 'this data', or `looked_at` is 'values'."""
     if specification.fact.get(facts.PARAMETERS_FROM) == facts.THIS_DATA:
@@ -36,14 +29,7 @@ def parameters_from_this_data(specification: Specification) -> str:
     return f"{chosen}: the guarantee is void as a statement about the whole procedure."
 
 
-@rule(
-    "formats-from-this-data",
-    "mechanism",
-    "A choice made by looking at the data tells what was seen. These choices tell little and can be listed, so the "
-    "guarantee stays: it compares data for which the same would have been chosen, as if what they tell were one more "
-    "invariant.",
-    "section 4.3, the constant mechanism; section 2.4.3",
-)
+@rule
 def formats_from_this_data(specification: Specification) -> str:
     """The fact `looked_at` is 'types and formats', and `parameters_from` is not 'this data'."""
     fact = specification.fact
@@ -56,13 +42,7 @@ def formats_from_this_data(specification: Specification) -> str:
     )
 
 
-@rule(
-    "parameters-unexplained",
-    "mechanism",
-    "The guarantee is about a mechanism that was fixed before the data were seen. The 2020 Census tuned its mechanism "
-    "on 2010 data for that reason.",
-    "section 4.3, the constant mechanism",
-)
+@rule
 def parameters_unexplained(specification: Specification) -> str:
     """A mechanism is named, and the fact `parameters_from` is not stated."""
     if facts.MECHANISM not in specification.fact or specification.fact.get(facts.PARAMETERS_FROM):
@@ -84,13 +64,7 @@ def _parameters(specification: Specification) -> str:
     return "The swap rate and variables" if rate is None else f"The swap rate {rate} and the variables"
 
 
-@rule(
-    "later-releases-not-covered",
-    "release",
-    "Losses add up over everything that is released from the same data. A budget of some products bounds what those "
-    "reveal, not what all of them together do.",
-    "sections 2.5 and 4.4; Proposition 2.5.3",
-)
+@rule
 def later_releases_not_covered(specification: Specification) -> str:
     """The fact `end_to_end` is false, or `products_not_covered` names products."""
     left_out = specification.fact.get(facts.PRODUCTS_NOT_COVERED)
@@ -101,25 +75,13 @@ def later_releases_not_covered(specification: Specification) -> str:
     return f"The budget, {spent(specification)}, {covered}{also}."
 
 
-@rule(
-    "marks",
-    "release",
-    "A mark is a reason why the guarantee does not hold for what was released.",
-    "Definition 2.4.3: a mechanism's seed is secret",
-    voids=True,
-)
+@rule
 def marks(specification: Specification) -> str:
     """The specification carries a mark, such as the one of a seeded source."""
     return f"Marked: {joined(specification.marks)}." if specification.marks else ""
 
 
-@comparison(
-    "different-flavors",
-    "all blocks",
-    "Numbers on different scales have no order: which of the two is stronger must be asked block by block. Epsilons of "
-    "swaps are comparable only under the same invariants.",
-    "sections 3.5.2 and 4.3; Definition 2.4.4",
-)
+@against("different-flavors")
 def different_flavors(specification: Specification, before: Specification) -> str:
     """Against another specification: the first four blocks differ somewhere, so that the budgets are not comparable."""
     differ = [name.replace("_", " ") for name in BLOCKS[:-1] if getattr(specification, name) != getattr(before, name)]
@@ -141,27 +103,14 @@ def _swap(specification: Specification) -> tuple[Fraction, int] | None:
     return None if rate is None or not largest else (rate, int(largest))
 
 
-@rule(
-    "rate-zero-or-one",
-    "mechanism",
-    "At rate 0 no record moves; at rate 1 every record does, so that none is where it was. Either way some datasets "
-    "cannot have led to the output, and their odds change without limit.",
-    "Theorem 3.2.4; Theorem B.4.1(A)",
-    voids=True,
-)
+@rule
 def rate_zero_or_one(specification: Specification) -> str:
     """A swap has rate 0 or 1 and a stratum with two different records."""
     stated = _swap(specification)
     return f"At rate {stated[0]} no finite epsilon holds." if stated and stated[0] in (0, 1) else ""
 
 
-@rule(
-    "rate-above-best",
-    "mechanism",
-    "Beyond the best rate epsilon grows again: that a record is where it was becomes unlikely, which tells where it "
-    "was not. A lower rate with the same epsilon keeps more of the data right.",
-    "section 3.5.1; Theorem 3.2.4",
-)
+@rule
 def rate_above_best(specification: Specification) -> str:
     """A swap has a rate above that of the smallest epsilon, and below 1."""
     stated = _swap(specification)
@@ -179,14 +128,7 @@ def rate_above_best(specification: Specification) -> str:
     )
 
 
-@rule(
-    "unattainable-epsilon",
-    "mechanism",
-    "No swap rate brings epsilon below ln(b+1)/2, b being the size of the largest stratum with two different records. "
-    "A smaller claim is not one that the theorem supports.",
-    "section 3.5.1; Theorem 3.2.4",
-    voids=True,
-)
+@rule
 def unattainable_epsilon(specification: Specification) -> str:
     """A swap claims, for records replaced in files of equal size, an epsilon below the smallest that any rate has."""
     stated = specification.number(facts.LARGEST_STRATUM)
@@ -207,14 +149,7 @@ def unattainable_epsilon(specification: Specification) -> str:
     )
 
 
-@rule(
-    "capped-or-pairwise-swaps",
-    "mechanism",
-    "A finite epsilon needs every dataset of the universe to be a possible output, whichever is the true one. With a "
-    "limit on swaps, or in separate pairs, some cannot be reached, and seeing one excludes the true data.",
-    "section 3.2.3; Appendix B.6.2",
-    voids=True,
-)
+@rule
 def capped_or_pairwise_swaps(specification: Specification) -> str:
     """The fact `cap_on_swaps` names a limit or `pairwise` is true, and the budget is a finite one on ratios of
     probabilities: epsilon without delta, or rho."""
@@ -228,13 +163,7 @@ def capped_or_pairwise_swaps(specification: Specification) -> str:
     return f"{' and '.join(seen)}, and yet {spent(specification)} is claimed."
 
 
-@rule(
-    "few-change",
-    "mechanism",
-    "Where few records end with other swap values, the release is nearly the confidential file. Matching on more "
-    "variables does that and makes epsilon smaller at the same time.",
-    "section 4.3, second way; Theorem 3.2.4",
-)
+@rule
 def few_change(specification: Specification) -> str:
     """The fact `changed_share` is below a quarter of the rate (by rule or in several rounds: of `selected_share`), or
     `unchangeable_share` above a quarter."""
@@ -249,13 +178,7 @@ def few_change(specification: Specification) -> str:
     )
 
 
-@rule(
-    "strata-of-duplicates",
-    "mechanism",
-    "Swapping changes nothing among records that are alike, and the counts that are published show them exactly, at "
-    "any epsilon, even 0.",
-    "section 4.3, second way; Theorem 3.2.4 at b = 0",
-)
+@rule
 def strata_of_duplicates(specification: Specification) -> str:
     """The fact `strata_of_duplicates` is above 0."""
     found = specification.number(facts.STRATA_OF_DUPLICATES)
@@ -265,13 +188,7 @@ def strata_of_duplicates(specification: Specification) -> str:
     return f"{strata} nothing but records that are alike: the invariants reveal them whole."
 
 
-@rule(
-    "alone-by-match-and-swap",
-    "multiverse",
-    "How many records have which values of the match and swap variables is published exactly. A count of one shows one "
-    "record where it is, at any rate: swapping exchanges who has these values, never how many have them.",
-    "Definition 3.2.2; section 4.3",
-)
+@rule
 def alone_by_match_and_swap(specification: Specification) -> str:
     """The fact `alone_by_match_and_swap` is above 0."""
     found = specification.number(facts.ALONE)
@@ -284,13 +201,7 @@ def alone_by_match_and_swap(specification: Specification) -> str:
     )
 
 
-@rule(
-    "uniques",
-    "multiverse",
-    "A count of one that is published exactly is a record that anybody who knows its values can find, and no noise "
-    "protects it.",
-    "sections 2.4.3 and 4.3",
-)
+@rule
 def uniques(specification: Specification) -> str:
     """The fact `uniques` is above 0."""
     found = specification.number(facts.UNIQUES)

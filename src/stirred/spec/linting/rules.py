@@ -1,16 +1,19 @@
 """Rules of the lint: their class, the list of all rules, and helpers that put findings into words.
 
 A rule is a function that looks at a specification, or at one beside an earlier one, and says what it sees; the empty
-text means nothing. Its docstring says when it gives a finding and is printed in the documentation.
+text means nothing. Its docstring says when it gives a finding and is printed in the documentation; why that matters,
+and where it is shown, stand in ``rules.toml``.
 """
 
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from importlib.resources import files
 
 from stirred.loss.curves.power_curves import GaussianCurve, at_most
 from stirred.spec.exact import bound, near, written
@@ -25,7 +28,8 @@ BLOCKS = ("domain", "multiverse", "input premetric", "output premetric", "budget
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule of the lint: a function that looks at a specification and returns findings.
+    """One rule of the lint: functions that look at a specification, alone or against an earlier one, and what their
+    findings mean.
 
     ``voids``: what it sees leaves no guarantee, or one that is not known to hold; such findings come first.
     """
@@ -52,42 +56,30 @@ class Rule:
         return " ".join(" ".join((look.__doc__ or "").split()) for look in looks if look)
 
 
-RULES: dict[str, Rule] = {}
+def _read() -> dict[str, Rule]:
+    text = (files("stirred.spec.linting") / "rules.toml").read_text(encoding="utf-8")
+    return {id: Rule(id, **fields) for id, fields in tomllib.loads(text).items()}
 
 
-def rule(id: str, block: str, why: str, source: str, voids: bool = False) -> Callable[[Alone], Alone]:
-    """Register a function that looks at one specification."""
-
-    def registered(look: Alone) -> Alone:
-        _add(Rule(id, block, why, source, voids, alone=look))
-        return look
-
-    return registered
+RULES = _read()
+"""All rules by name, those of one block in the order in which they are asked."""
 
 
-def comparison(id: str, block: str, why: str, source: str) -> Callable[[Against], Against]:
-    """Register a function that looks at a specification and at an earlier one."""
-
-    def registered(look: Against) -> Against:
-        _add(Rule(id, block, why, source, against=look))
-        return look
-
-    return registered
+def rule(look: Alone) -> Alone:
+    """The function that looks at one specification, for the rule of its name."""
+    id = look.__name__.replace("_", "-")
+    RULES[id] = replace(RULES[id], alone=look)
+    return look
 
 
-def also_before(id: str) -> Callable[[Against], Against]:
-    """Add to a rule a second function, which compares the specification with an earlier one."""
+def against(id: str) -> Callable[[Against], Against]:
+    """The function of a rule that looks at a specification and at an earlier one."""
 
     def registered(look: Against) -> Against:
         RULES[id] = replace(RULES[id], against=look)
         return look
 
     return registered
-
-
-def _add(new: Rule) -> None:
-    assert new.block in BLOCKS and new.id not in RULES
-    RULES[new.id] = new
 
 
 # -- words -----------------------------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from fractions import Fraction
-from typing import Any
 
 from stirred.loss.curves.power_curves import GaussianCurve
 from stirred.spec import facts
@@ -13,7 +12,7 @@ from stirred.spec.algebra import may_publish_budget
 from stirred.spec.blocks import OutputPremetric
 from stirred.spec.exact import display, near
 from stirred.spec.linting.datasets import nothing_can_change
-from stirred.spec.linting.rules import also_before, fall, letter, many, rule, short, smaller, spent
+from stirred.spec.linting.rules import against, fall, letter, many, rule, short, smaller, spent
 from stirred.spec.specification import Specification
 
 LARGE_DELTA = Fraction(1, 100_000)
@@ -22,20 +21,16 @@ EXPECTED = Fraction(1, 10)
 """Above it, delta times the number of records is too many records to publish whole."""
 
 
-@rule(
-    "weaker-standard",
-    "output premetric",
-    "A standard that finds the same two laws closer gives the same mechanism a smaller number, without more noise.",
-    "section 4.3, fourth way; Equation 4.3; section 2.4.5",
-)
+@rule
 def weaker_standard(specification: Specification) -> str:
     """A delta, or a budget of total variation, is so large that publishing each record whole with that probability is
     expected to publish a tenth of a record or more (fact `records`); where that cannot be told, it is above
     1/100,000."""
-    delta = _unlimited(specification)
+    output, budget = specification.output_premetric, specification.budget
+    delta = None if budget.is_curve else output.kind.told(budget.number, output.parameter)
     if not delta:
         return ""
-    name = specification.output_premetric.kind.parameter or letter(specification)
+    name = output.kind.parameter or letter(specification)
     records = specification.number(facts.RECORDS)
     premetric = specification.input_premetric
     if records is None or premetric.kind != "records" or premetric.scale < 1:
@@ -53,13 +48,7 @@ def weaker_standard(specification: Specification) -> str:
     )
 
 
-def _unlimited(specification: Specification) -> Fraction | float | None:
-    """The probability of events that are not limited."""
-    output, budget = specification.output_premetric, specification.budget
-    return None if budget.is_curve else output.kind.told(budget.number, output.parameter)
-
-
-@also_before("weaker-standard")
+@against("weaker-standard")
 def weaker_standard_than(specification: Specification, before: Specification) -> str:
     """Against an earlier specification: its standard asked for more, and the budget is smaller or in another letter."""
     now, then = specification.output_premetric, before.output_premetric
@@ -81,14 +70,7 @@ def _asks_less(now: OutputPremetric, then: OutputPremetric) -> bool:
     return now.kind.asks_less(now.parameter, then.parameter)
 
 
-@rule(
-    "no-events",
-    "output premetric",
-    "Where all outputs are one event, its probability is always 1: every mechanism has loss 0, also one that publishes "
-    "the data.",
-    "Appendix A.1",
-    voids=True,
-)
+@rule
 def no_events(specification: Specification) -> str:
     """The standard tells no two outputs apart."""
     if len(specification.output_premetric.partition) == 1:
@@ -96,13 +78,7 @@ def no_events(specification: Specification) -> str:
     return ""
 
 
-@rule(
-    "fewer-events",
-    "output premetric",
-    "The budget is a largest value over events. Looking at fewer of them lowers it, down to zero, and the output that "
-    "people see is not limited to them.",
-    "section 4.3, on events; Appendix A.1",
-)
+@rule
 def fewer_events(specification: Specification) -> str:
     """The standard looks at some events of the output only, or does not tell some outputs apart."""
     output = specification.output_premetric
@@ -114,34 +90,15 @@ def fewer_events(specification: Specification) -> str:
     return ""
 
 
-@rule(
-    "not-likelihood-based",
-    "output premetric",
-    "Tests and beliefs work with ratios of likelihoods. A bound on anything else does not limit what can be learnt.",
-    "section 2.4.5",
-)
+@rule
 def not_likelihood_based(specification: Specification) -> str:
     """The kind of output premetric is declared not to speak about likelihood ratios (a Wasserstein distance)."""
-    kind = specification.output_premetric.kind
-    return (
-        ""
-        if kind.likelihood
-        else f"The standard, {kind.symbol}, does not bound ratios of probabilities: {_words(specification)}"
-    )
+    output, kind = specification.output_premetric, specification.output_premetric.kind
+    words = (output.words or kind.words).rstrip(".")
+    return "" if kind.likelihood else f"The standard, {kind.symbol}, does not bound ratios of probabilities: {words}."
 
 
-def _words(specification: Specification) -> str:
-    output = specification.output_premetric
-    return (output.words or output.kind.words).rstrip(".") + "."
-
-
-@rule(
-    "standard-does-not-compose",
-    "output premetric",
-    "The guarantee of a second release from the same data cannot be added to this one, so that nothing bounds the two "
-    "together.",
-    "Definition 2.5.1; Proposition 2.5.3",
-)
+@rule
 def standard_does_not_compose(specification: Specification) -> str:
     """No rule for the budgets of several releases is declared for the kind of output premetric, and the budget is not a
     Gaussian curve, which has one."""
@@ -151,12 +108,7 @@ def standard_does_not_compose(specification: Specification) -> str:
     return f"How budgets of {kind.symbol} add up over several releases is not known here."
 
 
-@rule(
-    "not-post-processing-immune",
-    "output premetric",
-    "A recipient can process the release until it tells datasets apart better than the budget says.",
-    "Definition 2.5.2; Proposition 2.5.4",
-)
+@rule
 def not_post_processing_immune(specification: Specification) -> str:
     """Processing the output can raise the kind of output premetric, by its declaration."""
     kind = specification.output_premetric.kind
@@ -169,13 +121,7 @@ SURE = 1e-3
 """A best test with a smaller sum of errors is called certain."""
 
 
-@rule(
-    "vacuous-budget",
-    "budget",
-    "An epsilon is a logarithm. If a budget lets the best test be all but certain which of two datasets is the true "
-    "one, what sets them apart is as good as published: a very large budget is an invariant in practice.",
-    "section 3.5.2; section 2.4.6",
-)
+@rule
 def vacuous_budget(specification: Specification) -> str:
     """The budget is infinite; or it allows a test between the nearest datasets of a universe (or between datasets one
     apart, where the nearest are not known) whose two errors sum to less than 1/1000. That is an epsilon above 7.6
@@ -190,31 +136,14 @@ def vacuous_budget(specification: Specification) -> str:
     if apart == math.inf:
         return ""
     distance = Fraction(1) if apart is None else Fraction(apart)
-    if _errors(specification, distance) >= SURE:
+    bound = budget.value if budget.is_curve else specification.budget_at(distance)
+    if output.kind.least_errors(bound, output.parameter) >= SURE:
         return ""
-    allowed = specification.output_premetric.kind.allows_words(_bound(specification, distance))
+    allowed = output.kind.allows_words(bound)
     return f"Between datasets {near(distance):g} apart, {spent(specification)} allows {allowed}."
 
 
-def _bound(specification: Specification, distance: Fraction) -> Any:
-    """The budget at a distance; a curve as it is."""
-    budget = specification.budget
-    return budget.value if budget.is_curve else specification.budget_at(distance)
-
-
-def _errors(specification: Specification, distance: Fraction) -> float:
-    """The smallest sum of the two errors of a test that the budget allows at this distance; 1 where none is known."""
-    output = specification.output_premetric
-    return output.kind.least_errors(_bound(specification, distance), output.parameter)
-
-
-@rule(
-    "zero-budget-no-noise",
-    "budget",
-    "A mechanism that always gives the same output has a loss of zero, and so has one whose constant output was copied "
-    "from the data. A zero says that nothing more is learnt only if the output was fixed before the data were seen.",
-    "section 4.3, the constant mechanism; Proposition 2.4.12",
-)
+@rule
 def zero_budget_no_noise(specification: Specification) -> str:
     """The budget is 0, without a delta, and the universes leave something that could change."""
     budget, output = specification.budget, specification.output_premetric
@@ -228,13 +157,7 @@ def zero_budget_no_noise(specification: Specification) -> str:
     )
 
 
-@rule(
-    "realised-not-policy",
-    "budget",
-    "A specification holds for every universe, and what a custodian decides is the whole function from universes to "
-    "budgets. The number belongs to the data at hand; with other data it would have been another one.",
-    "section 2.4.1; Corollary A.2.2",
-)
+@rule
 def realised_not_policy(specification: Specification) -> str:
     """The budget is given by a formula of the invariants."""
     varies = specification.budget.varies
@@ -245,13 +168,7 @@ def realised_not_policy(specification: Specification) -> str:
     )
 
 
-@rule(
-    "universe-dependent-budget",
-    "budget",
-    "Data in a universe with a larger budget are protected less, and the one number that is quoted does not say whose "
-    "they are.",
-    "sections 2.4.1 and 2.4.6",
-)
+@rule
 def universe_dependent_budget(specification: Specification) -> str:
     """Budgets are listed for each universe, and differ."""
     listed = specification.budget.by_universe
@@ -261,13 +178,7 @@ def universe_dependent_budget(specification: Specification) -> str:
     return f"Budgets of the {many(len(listed), 'universe')} range from {lowest} to {highest}."
 
 
-@rule(
-    "budget-of-overlapping-universes",
-    "budget",
-    "Which budgets apply to the data tells them from datasets that they are compared with. The whole list of universes "
-    "and budgets may be published; which of them apply may not.",
-    "Corollary A.2.2",
-)
+@rule
 def budget_of_overlapping_universes(specification: Specification) -> str:
     """Universes overlap and have different budgets, so that the realised budget depends on more than the universe."""
     budget, universes = specification.budget, specification.multiverse.universes
@@ -278,13 +189,7 @@ def budget_of_overlapping_universes(specification: Specification) -> str:
     return "" if answer else f"{answer.steps[-1].words}."
 
 
-@rule(
-    "conversion-unnamed",
-    "budget",
-    "An epsilon at a delta usually comes from another budget by a formula, and formulas differ: from rho = 2.63 the "
-    "classical one gives 18.20 at delta = 1e-10, a tighter one 17.44.",
-    "section 3.3; Bun and Steinke 2016, Proposition 1.3",
-)
+@rule
 def conversion_unnamed(specification: Specification) -> str:
     """The standard has a delta above 0, and the budget does not say how its epsilon was computed."""
     output = specification.output_premetric

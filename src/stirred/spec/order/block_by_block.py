@@ -19,7 +19,7 @@ from stirred.loss import PowerCurve, pure_power
 from stirred.spec import html
 from stirred.spec.exact import cases_in_100
 from stirred.spec.invariant import missing
-from stirred.spec.order.conversions import Brought, bring
+from stirred.spec.order.conversions import Stop, bring
 from stirred.spec.order.implication import convertible
 from stirred.spec.order.swap_trade_off import as_trade_off
 from stirred.spec.specification import BLOCKS, Answer, Specification
@@ -118,9 +118,7 @@ def _judged(block: str, a: Specification, b: Specification) -> str:
         fewer = not missing(b.multiverse.invariants, a.multiverse.invariants, nesting)
         return _ranked(fewer, not missing(a.multiverse.invariants, b.multiverse.invariants, nesting), NEITHER)
     if block == "input_premetric":
-        forth = bring(a, b.input_premetric, b.flavor.invariants())
-        back = bring(b, a.input_premetric, a.flavor.invariants())
-        return _ranked(_free(forth, a), _free(back, b), UNKNOWN)
+        return _ranked(_free(a, b), _free(b, a), UNKNOWN)
     if block == "output_premetric":
         return _ranked(convertible(a, b), convertible(b, a), UNKNOWN)
     if a.flavor != b.flavor or a.budget.is_curve or b.budget.is_curve:
@@ -128,9 +126,12 @@ def _judged(block: str, a: Specification, b: Specification) -> str:
     return _ranked(a.budget.number <= b.budget.number, b.budget.number <= a.budget.number, NEITHER)
 
 
-def _free(change: object, start: Specification) -> bool:
-    """Whether the change of premetric costs nothing."""
-    return isinstance(change, Brought) and change.specification.budget.value == start.budget.value
+def _free(a: Specification, b: Specification) -> bool:
+    """Whether the change from one input premetric to the other costs nothing."""
+    try:
+        return bool(bring(a, b.input_premetric, b.flavor.invariants()).specification.budget.value == a.budget.value)
+    except Stop:
+        return False
 
 
 def _ranked(forth: bool, back: bool, neither: str) -> str:
@@ -142,25 +143,20 @@ def _ranked(forth: bool, back: bool, neither: str) -> str:
 def _together(first: str, second: str, a: Specification, b: Specification) -> PairVerdict:
     a, b = replace(a, marks=()), replace(b, marks=())
     forth, back = a.implies(b), b.implies(a)
-    if forth and back:
-        return PairVerdict(first, second, EQUAL, "the two promise the same", forth, back)
-    if forth:
-        return PairVerdict(first, second, FIRST, f"{first} is the stronger: it implies {second}", forth, back)
-    if back:
-        return PairVerdict(first, second, SECOND, f"{second} is the stronger: it implies {first}", forth, back)
-    if forth.verdict == back.verdict == "no":
-        words = f"incomparable: neither implies the other. {_both_ways(first, second, forth, back)}"
-        return PairVerdict(first, second, NEITHER, words, forth, back)
-    words = f"not known to be ordered. {_both_ways(first, second, forth, back)}"
-    return PairVerdict(first, second, UNKNOWN, words, forth, back)
-
-
-def _both_ways(first: str, second: str, forth: Answer, back: Answer) -> str:
-    """The last step of each argument; an argument calls where it starts the first."""
-    return (
+    stronger = _ranked(bool(forth), bool(back), NEITHER if forth.verdict == back.verdict == "no" else UNKNOWN)
+    # The last step of each argument; an argument calls where it starts the first.
+    last = (
         f"With {first} as the first and {second} as the second, {forth.steps[-1].words}. "
         f"With {second} as the first and {first} as the second, {back.steps[-1].words}."
     )
+    words = {
+        EQUAL: "the two promise the same",
+        FIRST: f"{first} is the stronger: it implies {second}",
+        SECOND: f"{second} is the stronger: it implies {first}",
+        NEITHER: f"incomparable: neither implies the other. {last}",
+        UNKNOWN: f"not known to be ordered. {last}",
+    }
+    return PairVerdict(first, second, stronger, words[stronger], forth, back)
 
 
 def _notes(specifications: Sequence[Specification]) -> list[str]:

@@ -22,9 +22,9 @@ neighbours are compared, or where no two datasets are closer than one. The numbe
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 from stirred import errors
 from stirred.loss.curves.power_curves import Curve
@@ -54,23 +54,32 @@ SHARED = ("edge",)
 GRANULARITY = "Proposition 2.4.15"
 
 
-@dataclass(frozen=True)
-class Brought:
-    """A specification brought to another input premetric."""
+class Brought(NamedTuple):
+    """A guarantee that follows from another one, and the steps that led to it."""
 
     specification: Specification
     steps: tuple[Step, ...]
 
 
-Refusal = tuple[str, str, str]
-"""(no or unknown, words, source)."""
+class Stop(Exception):
+    """Raised where a chain of steps ends: no further step is known, or a mechanism shows that there is none."""
+
+    def __init__(self, verdict: str, step: Step) -> None:
+        super().__init__(verdict)
+        self.verdict = verdict
+        self.step = step
 
 
-def bring(a: Specification, to: InputPremetric, held: Iterable[Invariant]) -> Brought | Refusal:
-    """The guarantee of ``a`` under the premetric ``to``, where universes hold the invariants ``held`` fixed."""
+def _stop(words: str, source: str = GRANULARITY, verdict: str = "unknown") -> Stop:
+    return Stop(verdict, Step("input premetric", source, words))
+
+
+def bring(a: Specification, to: InputPremetric, held: Iterable[Invariant]) -> Brought:
+    """The guarantee of ``a`` under the premetric ``to``, where universes hold the invariants ``held`` fixed; raises
+    :class:`Stop` where none is known, or none follows."""
     walk = _Walk(a, to, tuple(held))
-    refusal = walk.go()
-    return refusal if refusal else Brought(walk.reached, tuple(walk.steps))
+    walk.go()
+    return Brought(walk.reached, tuple(walk.steps))
 
 
 class _Walk:
@@ -82,64 +91,62 @@ class _Walk:
         self.held = held
         self.steps: list[Step] = []
 
-    def go(self) -> Refusal | None:
+    def go(self) -> None:
         here, to = self.reached.input_premetric, self.to
         if here.kind != "records" or to.kind != "records":
             if replace(here, scale=1, within=()) != replace(to, scale=1, within=()):
-                return "unknown", f"how '{here}' and '{to}' compare is not known", GRANULARITY
+                raise _stop(f"how '{here}' and '{to}' compare is not known")
         else:
             middle = (self._size, self._unit)
             if self._finer() and not here.bounded and not self._stays():
                 middle = (self._unit, self._size)  # where units move, the rule for what is added or removed still holds
             for move in (self._leave, self._order, *middle, self._neighbours, self._stay):
-                if refusal := move():
-                    return refusal
-        return self._scale()
+                move()
+        self._scale()
 
     @property
     def here(self) -> InputPremetric:
         return self.reached.input_premetric
 
     def _step(
-        self, premetric: InputPremetric, per: Fraction | int, rule: str, source: str, words: str
-    ) -> Refusal | None:
+        self, premetric: InputPremetric, per: Fraction | int, rule: str, words: str, source: str = GRANULARITY
+    ) -> None:
         """One unit of the new premetric is at most ``per`` of the old one."""
-        if per != 1 and self.reached.budget.is_curve:
-            return "unknown", f"{words}, and no rule is known for a curve at other distances", source
         if per != 1:
-            words += f", so {self.reached.output_premetric.kind.budget} is multiplied by "
-            words += str(Fraction(per) ** self.reached.output_premetric.kind.power)
+            if self.reached.budget.is_curve:
+                raise _stop(f"{words}, and no rule is known for a curve at other distances", source)
+            kind = self.reached.output_premetric.kind
+            words += f", so {kind.budget} is multiplied by {Fraction(per) ** kind.power}"
         self.reached = scaled(replace(self.reached, input_premetric=premetric, nearest=None), Fraction(per))
         self.steps.append(Step(rule, source, words))
-        return None
 
-    def _order(self) -> Refusal | None:
+    def _order(self) -> None:
         if self.here.ordered == self.to.ordered:
-            return None
+            return
         if self.here.ordered:
             words = "files that differ in their order alone are apart in the first and not in the second"
-            return "no", words, "Appendix A.4, randomised response"
-        words = "files with an order are at least as far apart as without"
-        return self._step(replace(self.here, ordered=True), 1, "order", GRANULARITY, words)
+            raise _stop(words, "Appendix A.4, randomised response", "no")
+        self._step(
+            replace(self.here, ordered=True), 1, "order", "files with an order are at least as far apart as without"
+        )
 
-    def _size(self) -> Refusal | None:
+    def _size(self) -> None:
         here, to = self.here, self.to
         if here.bounded == to.bounded:
-            return None
+            return
         if not here.bounded:
-            return self._repeat(
-                replace(here, bounded=True), 2, "size", GRANULARITY, "replacing a record removes one and adds one"
-            )
+            self._repeat(replace(here, bounded=True), 2, "size", "replacing a record removes one and adds one")
+            return
         counted = Invariant(here.unit)
         if not implied(self.held, counted):
             words = f"{counted} is fixed by the first, whose files all have the same size, and not by the second"
-            return "no", words, "Proposition A.3.3"
+            raise _stop(words, "Proposition A.3.3", "no")
         if here.ordered or not here.sharpened or not to.sharpened:
-            return "unknown", "how these distances compare among files of one size is not known", GRANULARITY
+            raise _stop("how these distances compare among files of one size is not known")
         words = f"{counted} is fixed, and there a replaced record counts twice"
-        return self._step(replace(here, bounded=False), Fraction(1, 2), "size", GRANULARITY, words)
+        self._step(replace(here, bounded=False), Fraction(1, 2), "size", words)
 
-    def _leave(self) -> Refusal | None:
+    def _leave(self) -> None:
         """Give up what the first holds fixed by itself and the second does not."""
         here, to = self.here, self.to
         kept = set(to.stays_in) if here.unit == to.unit else set()
@@ -147,20 +154,17 @@ class _Walk:
             counted = Invariant(here.unit, by=(coarse,))
             if not implied(self.held, counted):
                 words = f"{counted} is fixed by the first, which lets no {here.unit} change its {coarse}"
-                return "unknown", f"{words}, and is not known to be fixed by the second", "Proposition A.3.3"
+                raise _stop(f"{words}, and is not known to be fixed by the second", "Proposition A.3.3")
             stays = tuple(name for name in self.here.stays_in if name != coarse)
-            words = f"{counted} is fixed by the second too"
-            self._step(replace(self.here, stays_in=stays), 1, "fixed units", GRANULARITY, words)
-        return None
+            self._step(replace(self.here, stays_in=stays), 1, "fixed units", f"{counted} is fixed by the second too")
 
-    def _stay(self) -> Refusal | None:
+    def _stay(self) -> None:
         """Compare only the files that the second compares."""
         here, to = self.here, self.to
-        if here.stays_in == to.stays_in:
-            return None
-        coarse = " or its ".join(to.stays_in)
-        words = f"the second compares fewer files: those in which no {to.unit} changes its {coarse}"
-        return self._step(replace(here, stays_in=to.stays_in), 1, "fixed units", GRANULARITY, words)
+        if here.stays_in != to.stays_in:
+            coarse = " or its ".join(to.stays_in)
+            words = f"the second compares fewer files: those in which no {to.unit} changes its {coarse}"
+            self._step(replace(here, stays_in=to.stays_in), 1, "fixed units", words)
 
     def _finer(self) -> bool:
         """Whether the unit of the second is part of that of the first."""
@@ -170,82 +174,79 @@ class _Walk:
         """Whether the second compares only files in which none of its units changes the unit of the first."""
         return implied(self.held, Invariant(self.to.unit, by=(self.here.unit,)))
 
-    def _to_finer(self) -> Refusal | None:
+    def _to_finer(self) -> None:
         fine, coarse = self.to.unit, self.here.unit
         changed = replace(self.here, unit=fine, within=self.to.within)
         if self.here.ordered:
-            words = f"how an order of {plural(fine)} compares with one of {plural(coarse)} is not known"
-            return "unknown", words, GRANULARITY
+            raise _stop(f"how an order of {plural(fine)} compares with one of {plural(coarse)} is not known")
         if not self.here.bounded:
             words = f"a {coarse} with one {fine} more or less is one {coarse} removed and another added"
-            return self._repeat(changed, 2, "unit", GRANULARITY, words)
+            self._repeat(changed, 2, "unit", words)
+            return
         if fine in SHARED:
-            words = f"one {fine} belongs to two {plural(coarse)}, and replacing it can change four"
-            return "unknown", words, GRANULARITY
+            raise _stop(f"one {fine} belongs to two {plural(coarse)}, and replacing it can change four")
         if not self._stays():
-            return "unknown", moving(fine, coarse), GRANULARITY
+            raise _stop(moving(fine, coarse))
         words = (
             f"no {fine} changes its {coarse} (the condition: {Invariant(fine, by=(coarse,))} is held fixed), so what "
             f"replaces one {fine} changes at most one {coarse}"
         )
-        return self._step(changed, 1, "unit", GRANULARITY, words)
+        self._step(changed, 1, "unit", words)
 
-    def _unit(self) -> Refusal | None:
+    def _unit(self) -> None:
         here, to = self.here, self.to
         if here.unit == to.unit:
-            return None
+            return
         if self._finer():
-            return self._to_finer()
+            self._to_finer()
+            return
         most = dict(here.within).get(to.unit)
         if most is None:
-            words = f"at most how many {plural(here.unit)} one {to.unit} holds is not declared"
-            return "unknown", words, GRANULARITY
+            raise _stop(f"at most how many {plural(here.unit)} one {to.unit} holds is not declared")
         if here.bounded and not implied(self.held, Invariant(here.unit)):
-            words = f"a {to.unit} can change its number of {plural(here.unit)}, which no invariant fixes"
-            return "unknown", words, GRANULARITY
+            raise _stop(f"a {to.unit} can change its number of {plural(here.unit)}, which no invariant fixes")
         changed = replace(here, unit=to.unit, within=to.within)
-        return self._repeat(
-            changed, most, "unit", GRANULARITY, f"one {to.unit} holds at most {most:,} {plural(here.unit)}"
-        )
+        self._repeat(changed, most, "unit", f"one {to.unit} holds at most {most:,} {plural(here.unit)}")
 
-    def _repeat(self, premetric: InputPremetric, times: int, rule: str, source: str, words: str) -> Refusal | None:
+    def _repeat(self, premetric: InputPremetric, times: int, rule: str, words: str) -> None:
         """Take a step of the new premetric as ``times`` steps of the old one."""
-        if self.here.sharpened:
-            return self._step(premetric, times, rule, source, words)
-        if not self.to.sharpened:
-            return self._group(premetric, times, rule, source, words)
-        return self._sharpen() or self._repeat(replace(premetric, sharpened=True), times, rule, source, words)
-
-    def _neighbours(self) -> Refusal | None:
-        if self.here.sharpened == self.to.sharpened:
-            return None
+        if not self.here.sharpened and not self.to.sharpened:
+            self._group(premetric, times, rule, words)
+            return
         if not self.here.sharpened:
-            return self._sharpen()
-        words = "neighbours are one apart by paths too, and the second asks for nothing further"
-        return self._step(replace(self.here, sharpened=False), 1, "neighbours", GRANULARITY, words)
+            self._sharpen()
+            premetric = replace(premetric, sharpened=True)
+        self._step(premetric, times, rule, words)
 
-    def _sharpen(self) -> Refusal | None:
+    def _neighbours(self) -> None:
+        if self.here.sharpened < self.to.sharpened:
+            self._sharpen()
+        elif self.here.sharpened > self.to.sharpened:
+            words = "neighbours are one apart by paths too, and the second asks for nothing further"
+            self._step(replace(self.here, sharpened=False), 1, "neighbours", words)
+
+    def _sharpen(self) -> None:
         output = self.reached.output_premetric
         if not output.kind.metric:
-            words = f"{output.symbol} is not a metric: it does not add up along paths of neighbours"
-            return "unknown", words, "Appendix A.4"
-        if self._paths_leave():
-            return "unknown", "paths between the datasets of a universe lead outside it", "Appendix A.4"
+            raise _stop(
+                f"{output.symbol} is not a metric: it does not add up along paths of neighbours", "Appendix A.4"
+            )
+        self._require_paths()
         words = f"{output.symbol} is a metric, so it adds up along paths of neighbours"
-        return self._step(replace(self.here, sharpened=True), 1, "sharpening", "Appendix A.4", words)
+        self._step(replace(self.here, sharpened=True), 1, "sharpening", words, "Appendix A.4")
 
-    def _group(self, premetric: InputPremetric, times: int, rule: str, source: str, words: str) -> Refusal | None:
+    def _group(self, premetric: InputPremetric, times: int, rule: str, words: str) -> None:
         """Group privacy between neighbours of the new premetric, by the rule of the output premetric."""
         output, budget = self.reached.output_premetric, self.reached.budget
-        if self._paths_leave():
-            return "unknown", "paths between the datasets of a universe lead outside it", "Appendix A.4"
+        self._require_paths()
         if output.kind.metric:
-            return self._step(premetric, times, rule, source, words)
+            self._step(premetric, times, rule, words)
+            return
         found = output.kind.grouped(budget.value, output.parameter, times)
         if found is None:
-            return "unknown", f"no rule is known for groups under {output.symbol}", "group privacy"
+            raise _stop(f"no rule is known for groups under {output.symbol}", "group privacy")
         if isinstance(found, str):
-            return "unknown", f"{words}, and {found}", "group privacy"
+            raise _stop(f"{words}, and {found}", "group privacy")
         self.reached = replace(
             self.reached,
             input_premetric=premetric,
@@ -254,23 +255,21 @@ class _Walk:
             nearest=None,
         )
         self.steps.append(Step(rule, "group privacy", f"{words}, so {found.words}"))
-        return None
 
-    def _paths_leave(self) -> bool:
-        """Whether a path of neighbours between two datasets of a universe may lead through others."""
+    def _require_paths(self) -> None:
+        """Stop where a path of neighbours between two datasets of a universe may lead through others."""
         multiverse = self.reached.multiverse
         # Replacing records keeps their number.
         kept = (Invariant(self.here.unit),) if self.here.bounded else ()
-        return bool(missing(kept, multiverse.invariants) or multiverse.universes)
+        if missing(kept, multiverse.invariants) or multiverse.universes:
+            raise _stop("paths between the datasets of a universe lead outside it", "Appendix A.4")
 
-    def _scale(self) -> Refusal | None:
+    def _scale(self) -> None:
         ratio = Fraction(self.here.scale) / Fraction(self.to.scale)
         if ratio != 1:
             words = "the second measures the same distance in other units"
-            if refusal := self._step(replace(self.here, scale=self.to.scale), ratio, "scale", GRANULARITY, words):
-                return refusal
+            self._step(replace(self.here, scale=self.to.scale), ratio, "scale", words)
         self.reached = replace(self.reached, input_premetric=self.to)
-        return None
 
 
 def is_part(fine: InputPremetric, coarse: InputPremetric) -> bool:
@@ -299,7 +298,7 @@ def scaled(specification: Specification, factor: Fraction) -> Specification:
 CLASSICAL = "Bun and Steinke 2016, Proposition 1.3"
 
 
-def convert(a: Specification, to: OutputPremetric) -> tuple[Specification, list[Step]] | None:
+def convert(a: Specification, to: OutputPremetric) -> Brought | None:
     """The guarantee of ``a`` under another output premetric, by the first rule that applies; None if there is none."""
     output = a.output_premetric
     steps: list[Step] = []
@@ -311,7 +310,7 @@ def convert(a: Specification, to: OutputPremetric) -> tuple[Specification, list[
         output = replace(output, events=to.events, partition=to.partition)
         a = replace(a, output_premetric=output)
         if output == to:
-            return a, steps
+            return Brought(a, tuple(steps))
     if a.budget.by_universe:
         return None
     for rule in output.kind.rules_to(to.kind):
@@ -326,7 +325,7 @@ def convert(a: Specification, to: OutputPremetric) -> tuple[Specification, list[
             continue
         reached = replace(a, output_premetric=to, budget=_converted(a, found, rule))
         words = f"{_said(a)} gives {_said(reached)}: {rule.words}"
-        return reached, [*steps, Step("conversion", rule.source, words)]
+        return Brought(reached, (*steps, Step("conversion", rule.source, words)))
     return None
 
 
@@ -402,7 +401,7 @@ def as_approximate(a: Specification, delta: Any, method: str = "tight") -> Speci
     if converted is None:
         reason = f"{a.output_premetric.symbol} gives none at these distances"
         raise errors.no_rule("an epsilon at this delta", reason, "Bring the specification to neighbours first.")
-    return converted[0]
+    return converted.specification
 
 
 def _countable(a: Specification) -> bool:

@@ -24,7 +24,7 @@ from stirred import errors
 from stirred._display import brief
 from stirred._lazy import later
 from stirred.loss.curves.power_curves import EpsilonProfile, GaussianCurve, PowerCurve
-from stirred.spec.blocks import InputPremetric, Multiverse, OutputPremetric
+from stirred.spec.blocks import InputPremetric, Multiverse, OutputPremetric, shortest_paths
 from stirred.spec.specification import Flavor, Specification
 
 csgraph = later("scipy.sparse.csgraph")
@@ -41,20 +41,14 @@ def explicit(flavor: Flavor, datasets: Datasets) -> Flavor:
     >>> listed.input_premetric.distance("none", "both"), listed.multiverse.universes
     (Fraction(2, 1), ())
     """
-    names = tuple(datasets)
-    domain = replace(flavor.domain, datasets=names, free=False, words="")
-    premetric = _tabulated(flavor.input_premetric, datasets)
+    domain = replace(flavor.domain, datasets=tuple(datasets), free=False, words="")
+    premetric = flavor.input_premetric
+    if premetric.kind != "table":
+        premetric = InputPremetric.measured(datasets, premetric.distance, premetric.unit)
     universes = () if not flavor.multiverse.invariants else _agreeing(flavor, datasets)
     multiverse = Multiverse(universes=universes) if universes else replace(flavor.multiverse, words="")
     listed = Flavor(domain, multiverse, premetric, flavor.output_premetric)
     return replace(listed, nearest=nearest(listed))
-
-
-def _tabulated(premetric: InputPremetric, datasets: Datasets) -> InputPremetric:
-    if premetric.kind == "table":
-        return premetric
-    pairs = {(a, b): premetric.distance(x, y) for a, x in datasets.items() for b, y in datasets.items() if a != b}
-    return InputPremetric.table(pairs, premetric.unit)
 
 
 def _agreeing(flavor: Flavor, datasets: Datasets) -> tuple[tuple[str, ...], ...]:
@@ -141,7 +135,7 @@ def budgets_of(specification: Specification) -> tuple[Fraction | float, ...]:
     return budget.by_universe or (budget.number,) * len(universes_of(specification))
 
 
-def nearest(flavor: Flavor) -> Fraction | float:
+def nearest(flavor: Flavor | Specification) -> Fraction | float:
     """The smallest positive distance inside the universes; infinite if there is none."""
     require_listed(flavor)
     held = [set(universe) for universe in universes_of(flavor)]
@@ -294,28 +288,14 @@ class Closure:
 def closed(bounds: Mapping[Pair, Number], output: OutputPremetric) -> Closure:
     """The bounds tightened along paths, for an output premetric that is a metric."""
     if output.kind.power == 1:
-        return Closure(_shortest(bounds), True)
+        return Closure(shortest_paths(bounds), True)
     unit = next((bound for bound in bounds.values() if bound > 0), Fraction(1))
     roots = {pair: rational_root(Fraction(bound) / Fraction(unit)) for pair, bound in bounds.items()}
     known = {pair: root for pair, root in roots.items() if root is not None}
     if len(known) == len(roots):
-        return Closure({pair: unit * length**2 for pair, length in _shortest(known).items()}, True)
-    lengths = _shortest({pair: math.sqrt(bound) for pair, bound in bounds.items()})
+        return Closure({pair: unit * length**2 for pair, length in shortest_paths(known).items()}, True)
+    lengths = shortest_paths({pair: math.sqrt(bound) for pair, bound in bounds.items()})
     return Closure({pair: length**2 for pair, length in lengths.items()}, False)
-
-
-def _shortest(bounds: Mapping[Pair, Number]) -> dict[Pair, Number]:
-    shortest = dict(bounds)
-    names = sorted({name for pair in bounds for name in pair})
-    for middle in names:
-        arriving = [name for name in names if (name, middle) in shortest]
-        leaving = [name for name in names if (middle, name) in shortest]
-        for first in arriving:
-            for second in leaving:
-                through = shortest[first, middle] + shortest[middle, second]
-                if first != second and through < shortest.get((first, second), math.inf):
-                    shortest[first, second] = through
-    return shortest
 
 
 def rational_root(number: Fraction) -> Fraction | None:

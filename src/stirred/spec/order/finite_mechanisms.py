@@ -37,21 +37,6 @@ DELTAS = (0.0, 1e-10, 1e-6, 1e-3, 0.01, 0.05, 0.1, 0.25, 0.5)
 """Where a profile of epsilon is evaluated, unless told otherwise."""
 
 
-def loss_curves(rows: Array, finite: FiniteFlavor, deltas: Sequence[float]) -> tuple[Curve, tuple[Curve, ...]]:
-    """The smallest budget under a curve-valued output premetric: over all universes, and in each."""
-    kind = finite.output.kind
-    inside = [finite.compared & np.outer(mask, mask) for mask in finite.universes]
-    curves = tuple(kind.loss_curve(rows, np.where(held, finite.distances, np.inf), deltas) for held in inside)
-    return kind.largest_curve(curves, deltas), curves
-
-
-def within_curve(rows: Array, finite: FiniteFlavor, budget: Any) -> Answer:
-    """Whether every pair of every universe satisfies a budget that is a curve."""
-    constrained = np.where(finite.compared, finite.distances, np.inf)
-    kept, words = finite.output.kind.within_curve(rows, constrained, finite.names, budget)
-    return answer("yes" if kept else "no", words)
-
-
 def answer(verdict: str, words: str) -> Answer:
     """An answer that was found by enumeration, with its one step."""
     return Answer.by(verdict, "enumeration", "Definition 2.4.5", words)
@@ -204,14 +189,17 @@ class FiniteMechanism:
         """
         seen, finite = self._seen(flavor, datasets, partition)
         if finite.output.kind.curve:
-            return Loss(finite.output, *loss_curves(seen.rows, finite, deltas), None)
+            inside = [finite.compared & np.outer(mask, mask) for mask in finite.universes]
+            held = [np.where(pairs, finite.distances, np.inf) for pairs in inside]
+            curves = tuple(finite.output.kind.loss_curve(seen.rows, distances, deltas) for distances in held)
+            return Loss(finite.output, finite.output.kind.largest_curve(curves, deltas), curves, None)
         power, found = finite.output.kind.power, []
         for number, mask in enumerate(finite.universes):
-            inside = np.flatnonzero(mask)
-            worst = _worst(seen.rows[inside], finite.distances[np.ix_(inside, inside)], finite.output)
+            own = np.flatnonzero(mask)
+            worst = _worst(seen.rows[own], finite.distances[np.ix_(own, own)], finite.output)
             pair = None
             if worst.first is not None and worst.second is not None:
-                names = (finite.names[inside[worst.first]], finite.names[inside[worst.second]])
+                names = (finite.names[own[worst.first]], finite.names[own[worst.second]])
                 pair = Pair(*names, worst.distance, worst.divergence, finite.members(number))
             found.append((worst.ratio**power, pair))
         value, pair = max(found, key=lambda one: (one[0], one[1] is not None), default=(0.0, None))
@@ -221,7 +209,9 @@ class FiniteMechanism:
         """Whether D_Pr(P_x, P_x') <= eps_D d_X(x, x') for all pairs of all universes, by enumeration."""
         seen, finite = self._seen(specification, datasets, None)
         if specification.budget.is_curve:
-            return within_curve(seen.rows, finite, specification.budget.value)
+            compared = np.where(finite.compared, finite.distances, np.inf)
+            kept, words = finite.output.kind.within_curve(seen.rows, compared, finite.names, specification.budget.value)
+            return answer("yes" if kept else "no", words)
         budgets = specification.budget.by_universe or (specification.budget.number,) * len(finite.universes)
         bounds = np.full(finite.distances.shape, math.inf)
         for mask, budget in zip(finite.universes, budgets, strict=True):

@@ -20,12 +20,13 @@ from fractions import Fraction
 from functools import cache, partial
 from typing import Any
 
+from stirred.loss.conversions import narrowed
 from stirred.loss.curves.power_curves import Curve, EpsilonProfile, GaussianCurve, at_most
 from stirred.spec.blocks import Budget, Domain, InputPremetric, Multiverse, OutputPremetric
 from stirred.spec.exact import display, display_down, significant
 from stirred.spec.invariant import Invariant, missing
 from stirred.spec.kinds import Kind
-from stirred.spec.order.conversions import Brought, bring, convert
+from stirred.spec.order.conversions import Brought, Stop, bring, convert
 from stirred.spec.order.finite_flavors import Closure, Pair, closed, cut, is_trivial, pair_bounds
 from stirred.spec.order.finite_mechanisms import FiniteMechanism, bernoulli
 from stirred.spec.specification import Answer, Specification, Step
@@ -40,7 +41,6 @@ TABLE = "Propositions A.3.1 and A.3.2"
 class Refutation:
     """A mechanism that satisfies the first specification and not the second, in words and, where finite, to build."""
 
-    pair: Pair
     words: str
     source: str
     build: Callable[[], FiniteMechanism] | None
@@ -142,10 +142,10 @@ def _converted(a: Specification, b: Specification, given: Closure) -> tuple[Clos
         domain, near = Domain("pair", datasets=("x", "y")), InputPremetric.table({("x", "y"): 1, ("y", "x"): 1})
         one = Specification(domain, Multiverse(), near, start, Budget(bound))
         if converted := convert(one, end):
-            value = converted[0].budget.value
+            value = converted.specification.budget.value
             if not is_trivial(end, value):
                 found[first, second] = value
-                step = converted[1][-1]
+                step = converted.steps[-1]
     reached = _along_paths(found, end)
     return replace(reached, exact=reached.exact and given.exact), step
 
@@ -225,7 +225,7 @@ def _by_distance(case: _Case, pair: Pair, bound: Any) -> Iterator[Refutation]:
     )
     cap = bound + 1 if allowed == math.inf else (bound + allowed) / 2
     far = {name: min(case.given.bounds.get((pair[0], name), cap), cap) for name in case.names} | {pair[0]: 0}
-    yield Refutation(pair, words, "Appendix A.4", _coins(output.kind, far))
+    yield Refutation(words, "Appendix A.4", _coins(output.kind, far))
 
 
 def _coins(kind: Kind, far: dict[str, Any]) -> Callable[[], FiniteMechanism] | None:
@@ -254,16 +254,13 @@ def _by_two_laws(case: _Case, pair: Pair, bound: Any) -> Iterator[Refutation]:
         f"probability {chance:.4g}, satisfies the first, and the second bounds '{pair[0]}' and '{pair[1]}' more closely"
     )
     build = bernoulli({name: chance if name in side else 1 - chance for name in case.names})
-    yield Refutation(pair, words, "Proposition 2.4.12", lambda: build)
+    yield Refutation(words, "Proposition 2.4.12", lambda: build)
 
 
 @cache
 def _furthest(output: OutputPremetric, bound: Any) -> float:
     """The largest chance with which two mirrored laws keep to a bound, found by bisection."""
-    low, high = 0.5, 1.0
-    while (middle := (low + high) / 2) not in (low, high):
-        low, high = (middle, high) if _keeps(output, bound, middle) else (low, middle)
-    return low
+    return narrowed(0.5, 1.0, partial(_keeps, output, bound))[0]
 
 
 @cache
@@ -283,7 +280,7 @@ def _by_certainty(case: _Case, pair: Pair) -> Iterator[Refutation]:
         f"so it allows to say which it is; the second bounds '{pair[0]}' and '{pair[1]}'"
     )
     build = FiniteMechanism.of({name: {"in" if name in side else "out": 1} for name in case.names})
-    yield Refutation(pair, words, "Proposition 2.4.11", lambda: build)
+    yield Refutation(words, "Proposition 2.4.11", lambda: build)
 
 
 def _by_chance(case: _Case, pair: Pair, bound: Any) -> Iterator[Refutation]:
@@ -297,7 +294,7 @@ def _by_chance(case: _Case, pair: Pair, bound: Any) -> Iterator[Refutation]:
             f"satisfies the first; the second bounds the two by {_said(bound, end)}"
         )
         moved = _coins(start.kind, {name: min(allowed, start.kind.largest) for name, allowed in far.items()})
-        yield Refutation(pair, words, "section 2.4.5", moved or partial(_telling, case.names, float(chance)))
+        yield Refutation(words, "section 2.4.5", moved or partial(_telling, case.names, float(chance)))
 
 
 def _telling(names: tuple[str, ...], chance: float) -> FiniteMechanism:
@@ -319,7 +316,7 @@ def _by_gaussians(case: _Case, pair: Pair) -> Iterator[Refutation]:
             f"Gaussian noise may tell '{pair[0]}' from '{pair[1]}' by the first, and has an infinite {end.symbol}, "
             "which the second bounds"
         )
-        yield Refutation(pair, words, "section 3.5.2", None)
+        yield Refutation(words, "section 3.5.2", None)
 
 
 def _said(bound: Any, output: OutputPremetric, shown: Callable[[Any], str] = display) -> str:
@@ -329,15 +326,6 @@ def _said(bound: Any, output: OutputPremetric, shown: Callable[[Any], str] = dis
 def _side(side: frozenset[str]) -> str:
     names = sorted(side)
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
-
-
-class Stop(Exception):
-    """Raised where a chain of steps ends: no further step is known, or a mechanism shows that there is none."""
-
-    def __init__(self, verdict: str, step: Step) -> None:
-        super().__init__(verdict)
-        self.verdict = verdict
-        self.step = step
 
 
 def implies(a: Specification, b: Specification) -> Answer:
@@ -356,11 +344,7 @@ def implies(a: Specification, b: Specification) -> Answer:
     if a.domain.datasets or b.domain.datasets:
         return implies_by_table(a, b)
     answers = [_chain(a, b, order) for order in ((_input, _output), (_output, _input))]
-    for verdict in ("yes", "no"):
-        for answer in answers:
-            if answer.verdict == verdict:
-                return answer
-    return answers[0]
+    return min(answers, key=lambda answer: ("yes", "no", "unknown").index(answer.verdict))
 
 
 def _chain(a: Specification, b: Specification, middle: tuple[_Move, ...]) -> Answer:
@@ -379,29 +363,28 @@ def _chain(a: Specification, b: Specification, middle: tuple[_Move, ...]) -> Ans
     return Answer("yes", tuple(steps))
 
 
-_Move = Callable[[Specification, Specification], tuple[Specification, list[Step]]]
+_Move = Callable[[Specification, Specification], Brought]
 
 
-def _domain(a: Specification, b: Specification) -> tuple[Specification, list[Step]]:
+def _domain(a: Specification, b: Specification) -> Brought:
     if not a.domain.is_part_of(b.domain):
         words = f"the domains differ ('{a.domain.name}' and '{b.domain.name}')"
         if a.domain.name == b.domain.name:
             words = "the domains differ: not the same variables, start, or restrictions"
         raise Stop("unknown", Step("domain", "Remark 2.4.7", words))
-    found = []
-    if a.domain.variables != b.domain.variables:
-        words = "the first reads some of the variables: dropping others brings no two datasets further apart"
-        found.append(Step("projection", "Proposition 2.4.15", words))
-    return replace(a, domain=b.domain), found
+    reached = replace(a, domain=b.domain)
+    if a.domain.variables == b.domain.variables:
+        return Brought(reached, ())
+    words = "the first reads some of the variables: dropping others brings no two datasets further apart"
+    return Brought(reached, (Step("projection", "Proposition 2.4.15", words),))
 
 
-def _multiverse(a: Specification, b: Specification) -> tuple[Specification, list[Step]]:
-    if a.multiverse == b.multiverse or not (a.multiverse.invariants or a.multiverse.universes):
-        found = []
-        if b.multiverse != a.multiverse:
-            words = "the second compares fewer datasets: its universes lie within those of the first"
-            found.append(Step("refinement", "Proposition 2.4.13", words))
-        return replace(a, multiverse=b.multiverse, nearest=b.nearest), found
+def _multiverse(a: Specification, b: Specification) -> Brought:
+    if a.multiverse == b.multiverse:
+        return Brought(replace(a, multiverse=b.multiverse, nearest=b.nearest), ())
+    if not (a.multiverse.invariants or a.multiverse.universes):
+        words = "the second compares fewer datasets: its universes lie within those of the first"
+        return _refined(a, b.multiverse, b, words)
     if a.multiverse.universes or b.multiverse.universes:
         raise Stop("unknown", Step("multiverse", "Proposition 2.4.13", "listed universes need a finite domain"))
     nesting = {*a.domain.nested, *b.domain.nested}
@@ -411,7 +394,7 @@ def _multiverse(a: Specification, b: Specification) -> tuple[Specification, list
         # What only the premetric of the second holds fixed is written down, for it is not the premetric of the first.
         declared = not missing(b.multiverse.invariants, a.multiverse.invariants, nesting)
         common = b.multiverse if declared else Multiverse(b.flavor.invariants())
-        return replace(a, multiverse=common, nearest=b.nearest), [Step("refinement", "Proposition 2.4.13", words)]
+        return _refined(a, common, b, words)
     if witness := _published(a, b, lacking):
         words = (
             f"publishing {witness} costs nothing under the first, whose universes hold it fixed, and no finite budget "
@@ -420,6 +403,11 @@ def _multiverse(a: Specification, b: Specification) -> tuple[Specification, list
         raise Stop("no", Step("invariant", "Proposition 2.4.11", words))
     words = f"the second is not known to hold fixed: {'; '.join(map(str, lacking))}"
     raise Stop("unknown", Step("invariant", "Proposition 2.4.13", words))
+
+
+def _refined(a: Specification, multiverse: Multiverse, b: Specification, words: str) -> Brought:
+    step = Step("refinement", "Proposition 2.4.13", words)
+    return Brought(replace(a, multiverse=multiverse, nearest=b.nearest), (step,))
 
 
 def _published(a: Specification, b: Specification, lacking: tuple[Invariant, ...]) -> Invariant | None:
@@ -437,16 +425,15 @@ def separates(b: Specification) -> bool:
     return b.output_premetric.kind.separates_at(b.output_premetric.parameter) and b.budget.number < math.inf
 
 
-def _input(a: Specification, b: Specification) -> tuple[Specification, list[Step]]:
+def _input(a: Specification, b: Specification) -> Brought:
     if a.input_premetric == b.input_premetric:
-        return a, []
-    change = bring(a, b.input_premetric, b.flavor.invariants())
-    if isinstance(change, Brought):
-        return change.specification, list(change.steps)
-    verdict, words, source = change
-    if verdict == "no" and not (separates(b) and _allows_noise(a) and _has_such_files(a, b)):
-        verdict = "unknown"
-    raise Stop(verdict, Step("input premetric", source, words))
+        return Brought(a, ())
+    try:
+        return bring(a, b.input_premetric, b.flavor.invariants())
+    except Stop as stop:
+        if not (separates(b) and _allows_noise(a) and _has_such_files(a, b)):
+            stop.verdict = "unknown"
+        raise
 
 
 def _allows_noise(a: Specification) -> bool:
@@ -466,9 +453,9 @@ def _has_such_files(a: Specification, b: Specification) -> bool:
     return a.domain.free and b.domain.free and counted and (neighbours or not b.multiverse.invariants)
 
 
-def _output(a: Specification, b: Specification) -> tuple[Specification, list[Step]]:
+def _output(a: Specification, b: Specification) -> Brought:
     if a.output_premetric == b.output_premetric:
-        return a, []
+        return Brought(a, ())
     converted = convert(a, b.output_premetric)
     if converted is not None:
         return converted
