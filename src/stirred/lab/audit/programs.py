@@ -315,6 +315,23 @@ def _frame(name: str, made: object) -> pl.DataFrame:
         raise errors.program_wrote_no_table(name, problem.problem.rstrip(".")) from None
 
 
+# -- tables ------------------------------------------------------------------------------------------------------
+
+
+def measurements_of(wrote: Tables, keys: Sequence[str]) -> pl.DataFrame:
+    """What a program measured, the ``keys`` that say what as text beside a ``value``; raises if it cannot be read."""
+    frame = wrote.get("measurements")
+    if frame is None:
+        raise errors.audit_measurements("there is no table 'measurements'")
+    if missing := [name for name in (*keys, "value") if name not in frame.columns]:
+        raise errors.audit_measurements(f"there is no column '{missing[0]}'")
+    kind = frame["value"].dtype
+    values = frame["value"].cast(pl.Int64 if kind.is_integer() else pl.Float64, strict=False)
+    if not kind.is_numeric() or values.null_count() or not bool(values.is_finite().all()):
+        raise errors.audit_measurements("the column 'value' is not all numbers")
+    return frame.select(pl.col(name).cast(pl.String) for name in keys).with_columns(values)
+
+
 # -- files -------------------------------------------------------------------------------------------------------
 
 

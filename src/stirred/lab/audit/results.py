@@ -130,6 +130,41 @@ def _mark(one: Result) -> str:
     return "WRONG" if one.wrong else "ok"
 
 
+@dataclass(frozen=True)
+class Answer:
+    """The answer to one question, before a part of the false-alarm rate is allotted to it."""
+
+    name: str
+    asked: str
+    p_value: float | None
+    """None where something is plainly seen: then it is wrong where words for that are all there are."""
+    right: str = ""
+    wrong: str = ""
+    weight: float = 1.0
+    """Its part of the false-alarm rate, beside those of the other questions."""
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+    unasked: str = ""
+    """Why it could not be asked, where there was too little to look at."""
+
+    def result(self, allotted: float) -> Result:
+        """What it says with this part of the false-alarm rate."""
+        if self.unasked:
+            return Result.unasked(self.name, self.asked, self.unasked, allotted, **self.numbers)
+        if self.p_value is None:
+            return Result.seen(
+                self.name, self.asked, not self.right, right=self.right, wrong=self.wrong, **self.numbers
+            )
+        return Result.tested(
+            self.name, self.asked, self.p_value, allotted, right=self.right, wrong=self.wrong, **self.numbers
+        )
+
+
+def judged(answers: Sequence[Answer], false_alarm: float) -> list[Result]:
+    """The results of all questions, among which the false-alarm rate is divided by their weights."""
+    parts = shares(false_alarm, [one.weight for one in answers])
+    return [one.result(part) for one, part in zip(answers, parts, strict=True)]
+
+
 def _as_dict(one: Result) -> dict[str, Any]:
     return {
         "name": one.name,

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from stirred._lazy import later
 from stirred.lab.audit import p_values
+from stirred.lab.audit.results import Answer
 from stirred.lab.audit.small_strata import MOST_LISTED, ListedFile
-from stirred.lab.audit.swap_questions import WANTED, Answer
+from stirred.lab.audit.swap_questions import WANTED
 from stirred.lab.audit.swap_runs import Integers
 from stirred.swap.plan.fields import SwapPlan
 
@@ -103,6 +104,7 @@ def listed_answers(laws: Laws, seen: Sequence[Sequence[tuple[Integers, Integers]
         variance, largest = laws.sums(score)
         surplus = sum(float(np.sum(many * one)) for many, one in zip(counts, score, strict=True))
         way = "higher" if surplus > 0 else "lower"
+        unasked = "" if variance else "no stratum of the made file depends on it"
         yield Answer(
             rate_name(laws.made.plan, number),
             f"Are records selected at {words}?",
@@ -110,8 +112,8 @@ def listed_answers(laws: Laws, seen: Sequence[Sequence[tuple[Integers, Integers]
             "Small strata show nothing else.",
             f"They are not: small strata look as if the rate were {way}, for all or some of them.",
             2.0,
-            {"off_by_about": surplus / variance if variance else 0.0},
-            unasked="" if variance else "no stratum of the made file depends on it",
+            {} if unasked else {"off_by_about": surplus / variance},
+            unasked,
         )
     p_value, degrees = p_values.of_counts(list(zip(counts, laws.expected, strict=True)))
     yield Answer(

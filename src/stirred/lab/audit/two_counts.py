@@ -23,10 +23,13 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
+from stirred._lazy import later
 from stirred.errors import parameter_out_of_range
 from stirred.lab.audit import two_count_kernels as kernels
 from stirred.lab.audit.two_count_kernels import NO_PROBABILITY
 from stirred.loss.argument_checks import as_float
+
+special = later("scipy.special")
 
 Floats = NDArray[np.float64]
 
@@ -118,16 +121,12 @@ def lower_limit(hits: int | NDArray[np.int64], runs: int, chance: float) -> Floa
     >>> lower_limit(0, 10, 0.05).item(), round(lower_limit(10, 10, 0.05).item(), 4)
     (0.0, 0.7411)
     """
-    from scipy import special
-
     k = np.asarray(hits, dtype=np.float64)
     return np.where(k > 0, special.betaincinv(np.maximum(k, 1), runs - k + 1, chance), 0.0)
 
 
 def upper_limit(hits: int | NDArray[np.int64], runs: int, chance: float) -> Floats:
     """The Clopper-Pearson limit that exceeds the true probability except with ``chance`` at most."""
-    from scipy import special
-
     k = np.asarray(hits, dtype=np.float64)
     return np.where(k < runs, special.betainccinv(k + 1, np.maximum(runs - k, 1), chance), 1.0)
 
