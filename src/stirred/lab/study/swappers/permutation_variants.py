@@ -176,11 +176,10 @@ class RatesByRisk(Permutation):
     def power_curve(self, frame: pl.DataFrame) -> PowerCurve | None:
         """The greatest power of a test between the nearest two files, where the theorem covers the rates."""
         rates = self._by_stratum(frame)
-        plural = rates.counts[rates.counts.sum(axis=1) > 1]
-        if not self.covered or not len(plural):
+        plural = rates.counts.sum(axis=1) > 1
+        if not self.covered or not plural.any():
             return None
-        kinds = np.unique(plural, axis=0).tolist()
-        return swap_rates_power_curve([dict(zip(rates.rates, kind, strict=True)) for kind in kinds])
+        return rates_curve(rates, plural)
 
     def _by_stratum(self, frame: pl.DataFrame) -> RatesByStratum:
         table = encoded(frame, [*self.match, *self.swap, *self.rare_on])
@@ -441,6 +440,12 @@ def _givers(rows: int, moves: permutation.Moves) -> Rows:
 def _plural(sizes: NDArray[np.int64]) -> int:
     """The largest stratum of two records or more; 0 if there is none."""
     return int(sizes[sizes > 1].max(initial=0))
+
+
+def rates_curve(rates: RatesByStratum, strata: NDArray[np.bool_]) -> PowerCurve:
+    """The power of the best test for some of the strata, whose records have rates by rule."""
+    kinds = np.unique(rates.counts[strata], axis=0).tolist()
+    return swap_rates_power_curve([dict(zip(rates.rates, kind, strict=True)) for kind in kinds])
 
 
 def _curve(sizes: NDArray[np.int64], rate: Fraction) -> PowerCurve | None:
