@@ -18,7 +18,7 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ from stirred.lab.sampling.frames import (
     Design,
     Frame,
     Listed,
+    OfFixedSize,
     Pairs,
     UnitFractions,
     Units,
@@ -38,7 +39,6 @@ from stirred.lab.sampling.frames import (
     independent_pairs,
     listable,
     subsets,
-    whole,
 )
 from stirred.noise import RandomSource, select, uniform_integers
 from stirred.noise.coins import bernoulli
@@ -50,9 +50,7 @@ MOST_FOR_SAMPFORD = 200
 class _BySize(Design):
     """Probabilities are proportional to the sizes of the frame, and add up to the expected sample size."""
 
-    @property
-    def depends_on(self) -> tuple[str, ...]:
-        return ("sizes",)
+    depends_on: ClassVar[tuple[str, ...]] = ("sizes",)
 
     @property
     @abstractmethod
@@ -117,8 +115,16 @@ class Poisson(_BySize):
         return _Coins.of(frame, self._expected).toss(source)
 
 
+class _BySizeAndNumber(_BySize, OfFixedSize):
+    """The same for a number of units that is fixed."""
+
+    @property
+    def _expected(self) -> Fraction:
+        return Fraction(self.sample)
+
+
 @dataclass(frozen=True)
-class SystematicBySize(OnCircle, _BySize):
+class SystematicBySize(OnCircle, _BySizeAndNumber):
     """Systematic sampling proportional to size: steps of equal length through the sizes laid end to end.
 
     The start is uniform within the first step. Units keep the order of the frame.
@@ -128,28 +134,14 @@ class SystematicBySize(OnCircle, _BySize):
     {(0, 2): '1/5', (1, 3): '2/5', (2, 3): '2/5'}
     """
 
-    sample: int
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "sample", whole("The sample size", self.sample))
-
-    @property
-    def depends_on(self) -> tuple[str, ...]:
-        return "order", "sizes"
-
-    @property
-    def _expected(self) -> Fraction:
-        return Fraction(self.sample)
-
-    def sample_size(self, frame: Frame) -> int:
-        return self.sample
+    depends_on = ("order", "sizes")
 
     def _arcs(self, frame: Frame) -> Arcs:
         return Arcs.of(_sizes(frame), self.sample)
 
 
 @dataclass(frozen=True)
-class Sampford(_BySize):
+class Sampford(_BySizeAndNumber):
     """A fixed number of units with probabilities exactly proportional to size, any two of them possible.
 
     Only if a single unit is sampled, beside those that are certain, are there pairs that are never together.
@@ -158,18 +150,6 @@ class Sampford(_BySize):
     >>> str(design.inclusion(frame)[3]), str(design.joint(frame)[2, 3])
     ('2/3', '8/21')
     """
-
-    sample: int
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "sample", whole("The sample size", self.sample))
-
-    @property
-    def _expected(self) -> Fraction:
-        return Fraction(self.sample)
-
-    def sample_size(self, frame: Frame) -> int:
-        return self.sample
 
     def _joint(self, frame: Frame, units: Units) -> Pairs:
         if frame.units > MOST_FOR_SAMPFORD:

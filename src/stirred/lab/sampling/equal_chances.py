@@ -32,10 +32,10 @@ from stirred.lab.sampling.frames import (
     Design,
     Frame,
     Listed,
+    OfFixedSize,
     Pairs,
     UnitFractions,
     Units,
-    enough,
     exact,
     listable,
     pairs_of_equals,
@@ -48,9 +48,7 @@ from stirred.noise import RandomSource, select, shuffle_groups, uniform_integers
 class _AllAlike(Design):
     """Any two units, and any two pairs, have the same probability."""
 
-    @property
-    def depends_on(self) -> tuple[str, ...]:
-        return ()
+    depends_on = ()
 
     def _check(self, frame: Frame) -> None:
         pass
@@ -87,7 +85,7 @@ class Census(_AllAlike):
 
 
 @dataclass(frozen=True)
-class SimpleRandom(_AllAlike):
+class SimpleRandom(OfFixedSize, _AllAlike):
     """Simple random sampling without replacement: every set of ``sample`` units is equally likely.
 
     >>> from stirred.noise import SeededSource
@@ -95,17 +93,6 @@ class SimpleRandom(_AllAlike):
     >>> drawn.units.tolist(), drawn.weights[0]
     ([1, 2], Fraction(5, 2))
     """
-
-    sample: int
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "sample", whole("The sample size", self.sample))
-
-    def sample_size(self, frame: Frame) -> int:
-        return self.sample
-
-    def _check(self, frame: Frame) -> None:
-        enough(self.sample, frame.units)
 
     def _chances(self, population: int) -> tuple[Fraction, Fraction]:
         n, N = self.sample, population
@@ -121,7 +108,7 @@ class SimpleRandom(_AllAlike):
 
 
 @dataclass(frozen=True)
-class WithReplacement(_AllAlike):
+class WithReplacement(_AllAlike, OfFixedSize):
     """Simple random sampling with replacement: ``sample`` independent draws, each uniform among all units.
 
     The weight of a draw is N/n (Hansen and Hurwitz 1943), and a unit that is drawn twice counts twice.
@@ -131,11 +118,7 @@ class WithReplacement(_AllAlike):
     (Fraction(5, 9), Fraction(3, 2))
     """
 
-    sample: int
     with_replacement: ClassVar[bool] = True
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "sample", whole("The sample size", self.sample))
 
     def sample_size(self, frame: Frame) -> int | None:
         """None: the number of draws is fixed, that of different units is not."""
@@ -270,7 +253,7 @@ class OnCircle(Design):
 
 
 @dataclass(frozen=True)
-class Systematic(OnCircle):
+class Systematic(OfFixedSize, OnCircle):
     """Systematic sampling of ``sample`` units with equal probabilities, in the order of the frame.
 
     The step N/n need not be whole: marks at a random start and steps of exactly N/n always hit ``sample`` units.
@@ -279,20 +262,10 @@ class Systematic(OnCircle):
     {(0, 2): '1/5', (0, 3): '1/5', (1, 3): '1/5', (1, 4): '1/5', (2, 4): '1/5'}
     """
 
-    sample: int
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "sample", whole("The sample size", self.sample))
-
-    @property
-    def depends_on(self) -> tuple[str, ...]:
-        return ("order",)
-
-    def sample_size(self, frame: Frame) -> int:
-        return self.sample
+    depends_on = ("order",)
 
     def _check(self, frame: Frame) -> None:
-        enough(self.sample, frame.units)
+        super()._check(frame)
         if self.sample * frame.units >= MOST_EXACT:
             raise errors.sizes_too_fine("The number of units times the sample size", "2^62")
 
@@ -318,9 +291,7 @@ class EveryKth(Design):
     def __post_init__(self) -> None:
         object.__setattr__(self, "interval", whole("The interval", self.interval))
 
-    @property
-    def depends_on(self) -> tuple[str, ...]:
-        return ("order",)
+    depends_on = ("order",)
 
     def sample_size(self, frame: Frame) -> int | None:
         size, over = divmod(frame.units, self.interval)

@@ -395,6 +395,22 @@ class Design(ABC):
     def _drawn(self, frame: Frame, source: RandomSource) -> NDArray[np.integer]: ...
 
 
+@dataclass(frozen=True)
+class OfFixedSize(Design):
+    """A design that draws ``sample`` units."""
+
+    sample: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sample", whole("The sample size", self.sample))
+
+    def sample_size(self, frame: Frame) -> int | None:
+        return self.sample
+
+    def _check(self, frame: Frame) -> None:
+        enough(self.sample, frame.units)
+
+
 # -- for the modules of designs ----------------------------------------------------------------------------------
 
 
