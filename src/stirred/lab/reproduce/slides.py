@@ -20,6 +20,7 @@ from stirred.lab.definitions.beliefs import (
     prior_to_posterior_bounds,
 )
 from stirred.lab.reproduce.catalogue import Forms, computation
+from stirred.lab.reproduce.examples import response
 from stirred.loss import multiplicative
 from stirred.loss.curves.swap_laws import derangements
 from stirred.noise import SeededSource
@@ -101,15 +102,9 @@ def _chain(share: float, flip: float, people: int) -> dict[tuple[str, ...], floa
     return prior
 
 
-@cache
-def _answers(people: int) -> FiniteMechanism:
-    """Randomised response at epsilon 1."""
-    return randomised_response(1 / (1 + math.e), respondents=people)
-
-
 def _learnt(prior: dict[tuple[str, ...], float]) -> float:
     """The factor from prior to posterior of the first record being 1 if all answer 1."""
-    seen = Beliefs(prior, _answers(len(next(iter(prior)))), 0)
+    seen = Beliefs(prior, response(1, len(next(iter(prior)))), 0)
     return float(seen.prior_to_posterior[seen.records.index("1"), seen.outputs.index(max(seen.outputs))])
 
 
@@ -151,7 +146,7 @@ def conditional_factor_is_bounded() -> bool:
     prior = _chain(0.01, 0.05, 2)
     for other in "01":
         known = {record: chance for record, chance in prior.items() if record[1] == other}
-        seen = Beliefs({record: chance / sum(known.values()) for record, chance in known.items()}, _answers(2), 0)
+        seen = Beliefs({record: chance / sum(known.values()) for record, chance in known.items()}, response(1, 2), 0)
         if not np.all(np.abs(np.log(seen.prior_to_posterior)) <= 1 + 1e-9):
             return False
     return True
@@ -249,12 +244,6 @@ def permuted_or_deranged() -> Forms:
 
 
 @computation
-def census_rho(name: str) -> Fraction | float:
-    """rho of a deployment."""
-    return deployment(name).specification.budget.number
-
-
-@computation
 def census_epsilon(name: str, delta: str) -> Fraction | float:
     """Epsilon at delta, by the classical conversion."""
     return as_approximate(deployment(name).specification, Fraction(delta), "classical").budget.number
@@ -265,13 +254,6 @@ def normalised_renyi_budget(name: str) -> float:
     """The budget of a deployment as a Lipschitz constant in the normalised Renyi metric: the root of rho."""
     found = deployment(name).specification
     return lipschitz(found.output_premetric, found.budget.number)
-
-
-@computation
-def rho_of_dhc_alone() -> Fraction | float:
-    """rho of the DHC without the redistricting data."""
-    parts = deployment("topdown-2020-pl-dhc").parts
-    return sum(part.budget for part in parts if part.what.startswith("DHC"))
 
 
 @computation
