@@ -15,9 +15,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from stirred.lab.audit.swap_runs import (
@@ -36,9 +37,6 @@ from stirred.lab.definitions.swap_practices import in_rounds
 from stirred.noise import RandomSource, shuffle_groups
 from stirred.swap.plan.fields import SwapPlan
 from stirred.swap.plan.sections import Coarsening, LinkedTable, RateRule
-
-if TYPE_CHECKING:
-    import polars as pl
 
 MOST_LISTED = 5
 """Records of the largest strata whose laws are listed."""
@@ -143,8 +141,6 @@ class ListedFile:
 
     def _pairs(self, entry: LinkedTable, tables: Mapping[str, pl.DataFrame]) -> tuple[pl.DataFrame, bool]:
         """What is kept of records and of their linked rows, sorted; and whether copies are the records' values."""
-        import polars as pl
-
         kept = [*self.plan.match, *held_names(self.plan)]
         held = linked_names(self.plan, entry)
         main = as_texts(tables[RECORDS], [self.plan.id or "", *kept, *self.plan.swap])
@@ -159,8 +155,6 @@ class ListedFile:
 
     def read(self, released: pl.DataFrame) -> tuple[str, list[tuple[Integers, Integers]]]:
         """What is plainly wrong with a released main table, in words; and of each type what was seen, how often."""
-        import polars as pl
-
         if set(released.columns) != self.released_columns:
             return "other columns are released", []
         kept = [name for name in self.key.columns if not name.startswith("_") and name not in self.plan.swap]
@@ -188,8 +182,6 @@ class ListedFile:
 
 def make_listed(plan: SwapPlan, records: int, source: RandomSource) -> ListedFile:
     """Make a file of about so many records, as many of each recipe."""
-    import polars as pl
-
     carrier = telling_match(plan)[0]
     recipes = list(_apart(_recipes(plan), carrier))
     copies = max(2, records // max(1, sum(map(len, recipes))))
@@ -228,8 +220,6 @@ def make_idle(plan: SwapPlan, records: int, source: RandomSource) -> MadeFile | 
 
 def rule_of_records(plan: SwapPlan, tables: Mapping[str, pl.DataFrame]) -> Integers:
     """By row of the main table, the number of the first rule that fits it: plainly, as docs/plans.md says it."""
-    import polars as pl
-
     main = tables[RECORDS].with_row_index("_row").with_columns(pl.all().exclude("_row").cast(pl.String))
     held = _held_columns(plan, tables[RECORDS])
     found = np.full(main.height, max(0, len(plan.rates) - 1), dtype=np.int64)
@@ -270,8 +260,6 @@ def merged_values(coarsen: Coarsening, counts: Mapping[str, int]) -> dict[str, s
 
 def as_texts(released: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
     """Released columns as the made file writes them, however a program writes whole numbers."""
-    import polars as pl
-
     found = {}
     for name in names:
         numbers = whole_numbers(released[name]).cast(pl.String)
@@ -387,8 +375,6 @@ class _Writer:
         return max(1, first_number(self.plan))
 
     def write(self, areas: Sequence[tuple[tuple[Slot, ...], int]]) -> tuple[pl.DataFrame, dict[str, pl.DataFrame]]:
-        import polars as pl
-
         plan, rows, blocks, patterns = self.plan, [], [], 1 + len(self.plan.rounds)
         area = 0
         for recipe, copies in areas:
@@ -462,8 +448,6 @@ def _in_numbers(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_types(plan: SwapPlan, tables: dict[str, pl.DataFrame], main: pl.DataFrame) -> ListedFile:
-    import polars as pl
-
     held = _held_columns(plan, tables[RECORDS])
     kept = [*plan.match, *held]
     fine = main[plan.coarsen.column].cast(pl.String).to_list() if plan.coarsen is not None else [""] * main.height
@@ -526,8 +510,6 @@ def _codes(several: Sequence[str]) -> list[int]:
 
 def _joined(names: Sequence[str]) -> pl.Expr:
     """Columns as one text."""
-    import polars as pl
-
     return pl.concat_str([pl.repeat("", pl.len()), *(pl.col(name).cast(pl.String) for name in names)], separator="\x1f")
 
 
@@ -540,8 +522,6 @@ def _held_columns(plan: SwapPlan, main: pl.DataFrame) -> tuple[str, ...]:
 
 def _with_linked_texts(plan: SwapPlan, tables: Mapping[str, pl.DataFrame], main: pl.DataFrame) -> pl.DataFrame:
     """The records with what their linked rows hold, as one text for each linked table."""
-    import polars as pl
-
     for entry in plan.linked:
         own = tables[entry.name].with_columns(pl.all().cast(pl.String))
         left_out = {entry.link, entry.id, *entry.drop, *entry.copies, *plan.swap}

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from stirred._progress import Progress, Silent
@@ -93,8 +94,6 @@ def audit_survey(
 
 def plan_program(plan: SurveyPlan, source: RandomSource | None = None) -> Program:
     """Our own program for a plan: reads the file, imputes and measures, in memory, as a release does."""
-    import polars as pl
-
     source = source or SystemSource()
     keys = pl.concat(
         pl.DataFrame({"query": [query.name] * len(labels), "cell": labels})
@@ -169,8 +168,6 @@ class Seen:
     """By group, run after run."""
 
     def __post_init__(self) -> None:
-        import polars as pl
-
         self.groups = _groups(self.plan)
         self.noise = [[] for _ in self.groups]
         self.tables = audit_pairs(self.plan)[0].first

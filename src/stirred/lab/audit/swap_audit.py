@@ -18,9 +18,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 
 from stirred import errors
 from stirred._progress import Progress, Silent
@@ -49,9 +49,6 @@ from stirred.lab.audit.swap_runs import (
 from stirred.noise import RandomSource, SystemSource
 from stirred.swap.plan.fields import SwapPlan
 from stirred.swap.plan.sections import MAIN
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 @dataclass(frozen=True)
@@ -234,8 +231,6 @@ def _among(numbers: Integers | None, old: Integers) -> int:
 
 def _as_numbers(ids: pl.Series, links: pl.Series) -> tuple[Integers, Integers]:
     """Ids and links to them as whole numbers; texts are numbered."""
-    import polars as pl
-
     if ids.dtype.is_integer() and links.dtype.is_integer():
         return ids.cast(pl.Int64).to_numpy(), links.cast(pl.Int64).to_numpy()
     codes = pl.concat([ids.cast(pl.String), links.cast(pl.String)]).rank("dense").cast(pl.Int64).to_numpy()

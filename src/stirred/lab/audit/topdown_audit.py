@@ -16,6 +16,7 @@ from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from stirred._progress import Progress, Silent
@@ -115,8 +116,6 @@ def audit_topdown(
 
 def plan_program(plan: TopDownPlan, source: RandomSource | None = None) -> Program:
     """Our own program for a plan: counts the tables and measures them, in memory, as a release does."""
-    import polars as pl
-
     source = source or SystemSource()
     known: list[pl.DataFrame] = []  # a list of places, and the names of all values for it: the same in every run
 

@@ -19,9 +19,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from stirred import errors
@@ -36,9 +36,6 @@ from stirred.topdown.fitting.relations import relation_groups, require_related
 from stirred.topdown.measuring import Entry, cell_labels, entries
 from stirred.topdown.plan.fields import TopDownPlan
 from stirred.topdown.plan.sections import TOTAL, ConstraintSection, RelationSection, TableSection
-
-if TYPE_CHECKING:
-    import polars as pl
 
 KEYS = ("table", "level", "geounit", "query", "cell")
 """Columns of measurements that say what was measured; a column ``value`` has the noisy count."""
@@ -93,8 +90,6 @@ class MadeData:
 
     def keys(self, entry: Entry) -> pl.DataFrame:
         """The rows that measurements of a query must have, in the order of its units and cells."""
-        import polars as pl
-
         spine = self.counted.spine
         names = spine.names[spine.levels.index(entry.level)].to_pylist()
         labels = cell_labels(self.plan.table(entry.table).schema_of, entry.by).to_pylist()
@@ -129,8 +124,6 @@ def make_data(plan: TopDownPlan) -> MadeData:
 
 
 def _geography(plan: TopDownPlan, leaves: int) -> pl.DataFrame:
-    import polars as pl
-
     columns = {}
     for number, level in enumerate(plan.spine.levels):
         last = _UNITS + 2 * number - 1
@@ -200,8 +193,6 @@ def _raise_to(
 
 def _rows(plan: TopDownPlan, table: TableSection, counts: NDArray[np.int64], leaves: list[str]) -> pl.DataFrame:
     """A row for each record of the occupied leaves, or with a count column one for each cell that holds any."""
-    import polars as pl
-
     cells = np.flatnonzero(counts)
     number = counts[cells] if table.count is None else np.ones(len(cells), dtype=np.int64)
     each = np.repeat(cells, number)
@@ -250,8 +241,6 @@ class Seen:
 
     def _begin(self, keys: pl.DataFrame) -> None:
         """Know all groups, also those that the first run shows and the plan does not have, and where they stand."""
-        import polars as pl
-
         listed = {(one.entry.table, one.entry.level, one.entry.query) for one in self.planned}
         others = [row for row in keys.select("table", "level", "query").unique().sort("table", "level", "query").rows()
                   if row not in listed and None not in row]  # fmt: skip
@@ -308,8 +297,6 @@ class Seen:
         frame, released = made.get(MEASUREMENTS), self.made.plan.released
         if frame is None or "table" in frame.columns or len(released) != 1:
             return made
-        import polars as pl
-
         return {MEASUREMENTS: frame.with_columns(pl.lit(released[0].name).alias("table"))}
 
     def _noise(self, frame: pl.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
