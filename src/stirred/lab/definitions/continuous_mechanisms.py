@@ -28,6 +28,7 @@ from stirred import errors
 from stirred._calls import refuses_wrong_arguments
 from stirred._display import brief
 from stirred._lazy import later
+from stirred.loss.argument_checks import SUM_TOLERANCE
 from stirred.spec.blocks import Budget, OutputPremetric, lipschitz
 from stirred.spec.kinds.kind import Noise
 from stirred.spec.order.finite_flavors import Datasets, FiniteFlavor, explicit
@@ -47,7 +48,6 @@ TAIL = 45.0
 """Half-lives of a tail that are cut into cells; beyond is one more."""
 ROUNDED = 1e-12
 """Ratios of densities and totals of masses are rounded by a smaller part."""
-SUM_TOLERANCE = 1e-9
 FAINT, BLURRED = 1e-290, 1e-12
 """Smaller masses have lost their digits: those of known families, and those of laws of one's own."""
 

@@ -18,16 +18,16 @@ from typing import Any
 
 import numpy as np
 
-from stirred.lab.definitions.swap_enumeration import (
+from stirred.lab.definitions.swap_practices import (
     Table,
     as_files,
     as_mechanism,
     exact_loss,
     name_of,
     released_law,
+    swap_flavor,
     tables_of,
 )
-from stirred.lab.definitions.swap_practices import swap_flavor
 from stirred.lab.reproduce import swap_figures
 from stirred.lab.reproduce.catalogue import Forms, computation
 from stirred.lab.reproduce.examples import spread_laws
