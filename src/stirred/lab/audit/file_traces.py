@@ -58,7 +58,8 @@ class Text:
 def results(release: Path, inputs: Sequence[Path], moved: int | None) -> list[Result]:
     """What the files betray; ``inputs`` are paths of the confidential files, ``moved`` how many records differ."""
     folder = release if release.is_dir() else release.parent
-    found = sorted(_walk(release)) if release.is_dir() else [release]
+    inside = (path for path in release.rglob("*") if path.is_symlink() or not path.is_dir())
+    found = sorted(inside) if release.is_dir() else [release]
     names = {path.relative_to(folder).as_posix(): path for path in found}
     files = [_File(name, path) for name, path in names.items() if path.is_file() and not path.is_symlink()]
     texts = [text for one in files for text in one.texts()]
@@ -134,14 +135,6 @@ def _left_over(folder: Path, files: Mapping[str, Path], whole: bool) -> list[str
     strange = [plain(name) for name in files if any(_LEFT_OVER.search(part) for part in Path(name).parts)]
     links = [f"{name} is a link" for name, path in files.items() if path.is_symlink()]
     return [*(strange if whole else []), *links]
-
-
-def _walk(folder: Path) -> Iterator[Path]:
-    for path in folder.iterdir():
-        if path.is_dir() and not path.is_symlink():
-            yield from _walk(path)
-        else:
-            yield path
 
 
 @dataclass(frozen=True)

@@ -1,15 +1,15 @@
-"""Events that tell two inputs of a mechanism apart, found on some runs so that they can be tested on others.
-
-By the lemma of Neyman and Pearson the best events collect the outputs whose likelihood ratio is largest. Outputs are
-put into cells, and cells are taken in the order of the ratio that the runs suggest; numbers also in their own order,
-which needs no estimate. Whatever is chosen here, a bound from other runs is valid: a poor choice only makes it small.
-
-Lower confidence bounds on what a mechanism reveals, from its outputs in many runs on two inputs.
+"""Lower confidence bounds on what a mechanism reveals, from its outputs in many runs on two inputs.
 
 Events are found on the first half of the runs on each input and counted on the second half, one event for each number
 that is reported, so that nothing is gained by trying many. Any event makes two coins of the two laws, and whatever
 bounds the laws bounds the coins (data processing); what the coins need at least is bounded in ``joint_bounds``. The
 runs must be independent. A small bound says nothing: the pair of inputs, the event or the number of runs may be poor.
+
+Events that tell two inputs of a mechanism apart, found on some runs so that they can be tested on others.
+
+By the lemma of Neyman and Pearson the best events collect the outputs whose likelihood ratio is largest. Outputs are
+put into cells, and cells are taken in the order of the ratio that the runs suggest; numbers also in their own order,
+which needs no estimate. Whatever is chosen here, a bound from other runs is valid: a poor choice only makes it small.
 
 A lower confidence bound on epsilon from a single run of a mechanism on an input that holds many secret coins.
 

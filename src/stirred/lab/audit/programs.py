@@ -19,11 +19,11 @@ import shutil
 import signal
 import subprocess  # nosec B404 # runs the command that the user names, with a list of arguments and no shell
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import IO, Any
 
@@ -114,8 +114,8 @@ class CommandProgram:
 
     def __call__(self, tables: Tables) -> Tables:
         """Run it once."""
-        with ending_cleanly(), _private_folder() as private:
-            arguments, inputs, outputs = self._placed(private)
+        with ending_cleanly(), TemporaryDirectory(prefix="stirred-audit-", ignore_cleanup_errors=True) as private:
+            arguments, inputs, outputs = self._placed(Path(private))
             for name, path in inputs.items():
                 if name not in tables:
                     raise errors.program_command(f"the plan has no table '{name}', only {errors.listed(tables)}")
@@ -333,13 +333,6 @@ def measurements_of(wrote: Tables, keys: Sequence[str]) -> pl.DataFrame:
 
 
 # -- files -------------------------------------------------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def _private_folder() -> Iterator[Path]:
-    """A folder that only its owner can read, and that is removed whatever a program has put into it."""
-    with tempfile.TemporaryDirectory(prefix="stirred-audit-", ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
 
 
 def _write(frame: pl.DataFrame, path: Path) -> None:

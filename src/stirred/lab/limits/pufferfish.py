@@ -1,12 +1,4 @@
-"""Attackers for datasets of records: models of the data that Pufferfish is asked about (Remark 5.8.5).
-
-Each is a distribution over all vectors of n values, in the order of :meth:`stirred.limits.DatabaseGraph.hamming`.
-
-Keep in mind: attackers for whom records are independent learn about one record at most what
-differential privacy allows, and those who know all records but one learn that much. Attackers for whom records depend
-on each other can learn up to n times as much about one record.
-
-Pufferfish privacy on listed datasets: attackers, secrets, pairs of secrets, and what a mechanism lets them tell.
+"""Pufferfish privacy on listed datasets: attackers, secrets, pairs of secrets, and what a mechanism lets them tell.
 
 An *attacker* is a distribution theta of the data; a *secret* (a conjecture, in chapter 5) is an event about the data;
 a *pair* names two secrets that must not be told apart. A mechanism satisfies epsilon-PufferFish if for each attacker
@@ -17,6 +9,14 @@ are the nodes of a graph whose edges are the pairs, and d(theta, theta') is the 
 Keep in mind: where an attacker gives one secret of a pair probability 0 the conditional
 distribution does not exist, and this attacker and pair are skipped, as the definition has it. A secret that no attacker
 finds possible, or a pair that is skipped for all of them, would promise nothing and is refused.
+
+Attackers for datasets of records: models of the data that Pufferfish is asked about (Remark 5.8.5).
+
+Each is a distribution over all vectors of n values, in the order of :meth:`stirred.limits.DatabaseGraph.hamming`.
+
+Keep in mind: attackers for whom records are independent learn about one record at most what
+differential privacy allows, and those who know all records but one learn that much. Attackers for whom records depend
+on each other can learn up to n times as much about one record.
 """
 
 from __future__ import annotations
