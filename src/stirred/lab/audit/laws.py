@@ -34,19 +34,19 @@ from stirred.noise.coins import bernoulli
 special = later("scipy.special")
 stats = later("scipy.stats")
 
-Floats = NDArray[np.float64]
+Array = NDArray[np.float64]
 
 
 @lru_cache(maxsize=256)
-def number_selected(size: int, rate: float) -> Floats:
+def number_selected(size: int, rate: float) -> Array:
     """P(K = k) for k = 0 to n; n is at least 2."""
-    chances: Floats = stats.binom.pmf(np.arange(size + 1), size, rate)
+    chances: Array = stats.binom.pmf(np.arange(size + 1), size, rate)
     chances[1] = 0.0
-    found: Floats = chances / chances.sum()
+    found: Array = chances / chances.sum()
     return found
 
 
-def mean_and_variance_selected(sizes: NDArray[np.int64], rate: float) -> tuple[Floats, Floats]:
+def mean_and_variance_selected(sizes: NDArray[np.int64], rate: float) -> tuple[Array, Array]:
     """Mean and variance of K for strata of these sizes; a stratum of one has none.
 
     E K = np(1 - r)/D and E K^2 = (np(1-p) + n^2 p^2 - npr)/D with r = (1-p)^(n-1) and D = 1 - npr.
@@ -110,11 +110,10 @@ def _pairs(k: int, j: int) -> int:
     return math.factorial(k) // (2**j * math.factorial(j) * math.factorial(k - 2 * j)) if 2 * j <= k else 0
 
 
-def _log_factorial(n: int | NDArray[np.int64]) -> Floats:
+def _log_factorial(n: int | NDArray[np.int64]) -> Array:
     return np.asarray(special.gammaln(np.asarray(n, dtype=np.float64) + 1.0))
 
 
-Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Family = Literal["gaussian", "laplace"]
 Kind = Literal["gaussian", "laplace", "integers", "coin"]

@@ -34,7 +34,7 @@ stats = later("scipy.stats")
 optimize = later("scipy.optimize")
 special = later("scipy.special")
 
-Floats = NDArray[np.float64]
+Array = NDArray[np.float64]
 
 FEWEST_EXPECTED = 100.0
 """Cells of a chi-square test expect at least so many."""
@@ -75,7 +75,7 @@ def of_number_selected(total: int, sizes: NDArray[np.int64], times: NDArray[np.i
     if total == expected or not len(size):
         return 1.0
 
-    def log_moment(t: float) -> Floats:
+    def log_moment(t: float) -> Array:
         all_selected = size * math.log1p(rate * math.expm1(t))
         lone = np.log(size * rate) + t + (size - 1) * math.log1p(-rate)
         return np.asarray(all_selected + np.log1p(-np.exp(lone - all_selected)))
@@ -126,7 +126,7 @@ def skewed(p_value: float, events: float) -> float:
     return min(1.0, math.exp(math.log(p_value) + likelier))
 
 
-def of_independent_sums(sums: Floats) -> float:
+def of_independent_sums(sums: Array) -> float:
     """Of independent sums with mean 0, both sides: Student's t with as many degrees as there are sums that count.
 
     Where some sums are much larger than others, they alone count (:func:`sums_that_count`). With fewer than
@@ -138,13 +138,13 @@ def of_independent_sums(sums: Floats) -> float:
     return 2 * float(stats.t.sf(abs(float(np.sum(sums))) / math.sqrt(float(np.sum(sums**2))), effective - 1))
 
 
-def sums_that_count(sums: Floats) -> float:
+def sums_that_count(sums: Array) -> float:
     """How many of them count in :func:`of_independent_sums`: (sum S^2)^2 / sum S^4."""
     squares = float(np.sum(sums**2))
     return squares**2 / float(np.sum(sums**4)) if squares else 0.0
 
 
-def cells(expected: Floats) -> list[int]:
+def cells(expected: Array) -> list[int]:
     """Where cells begin, once neighbours are put together until each expects enough."""
     starts, inside = [0], 0.0
     for i, one in enumerate(expected):
@@ -157,7 +157,6 @@ def cells(expected: Floats) -> list[int]:
     return starts
 
 
-Array = NDArray[np.float64]
 POWER = 0.999
 """The power from which on an effect counts as one that would have been caught."""
 

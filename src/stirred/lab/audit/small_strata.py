@@ -186,7 +186,7 @@ def make_listed(plan: SwapPlan, records: int, source: RandomSource) -> ListedFil
     recipes = list(_apart(_recipes(plan), carrier))
     copies = max(2, records // max(1, sum(map(len, recipes))))
     areas = [(one, 1 if _named(one, carrier) else copies) for one in recipes]
-    main, linked = _Writer(plan, carrier).write(areas)
+    main, linked = _written(plan, carrier, areas)
     order = shuffle_groups(np.array([0, main.height]), source).astype(np.int64)
     main = main[order]
     hidden = [name for name in main.columns if name.startswith("_")]
@@ -364,81 +364,67 @@ def _apart(recipes: Iterable[tuple[Slot, ...]], carrier: str) -> Iterator[tuple[
 # -- the file --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Writer:
-    plan: SwapPlan
-    carrier: str
+def _written(
+    plan: SwapPlan, carrier: str, areas: Iterable[tuple[tuple[Slot, ...], int]]
+) -> tuple[pl.DataFrame, dict[str, pl.DataFrame]]:
+    """So many copies of each recipe: the main table, with hidden columns of where records are from, and linked ones."""
+    first = max(1, first_number(plan))  # numbers from here on are no values of the plan, and none is 0
+    held, named = held_names(plan), named_by_rules(plan)
+    identity = next((name for name in held if name not in named), held[0])
+    frames: list[pl.DataFrame] = []
+    area = begin = 0
+    for recipe, copies in areas:
+        number = np.repeat(np.arange(area, area + copies), len(recipe))
+        slot, pattern = np.tile(np.arange(len(recipe)), copies), number % (1 + len(plan.rounds))
+        here = np.arange(begin, begin + len(number))
+        area, begin = area + copies, begin + len(number)
 
-    @cached_property
-    def first(self) -> int:
-        """Numbers from here on are no values of the plan, and none is 0."""
-        return max(1, first_number(self.plan))
+        def column(own: Column, default: Integers, recipe=recipe, number=number, slot=slot, here=here) -> list[str]:  # type: ignore[no-untyped-def]
+            values: list[str] = [str(first + one) for one in default]
+            set_to = [dict(one.profile).get(own) for one in recipe]
+            if any(one is not None for one in set_to):
+                for at, place in enumerate(slot):
+                    if (one := set_to[place]) is not None:
+                        own_number = {_ALONE: 10_000_000 + here[at], _SHARED: 5_000_000 + number[at]}.get(one)
+                        values[at] = one if own_number is None else str(first + own_number)
+            return values
 
-    def write(self, areas: Sequence[tuple[tuple[Slot, ...], int]]) -> tuple[pl.DataFrame, dict[str, pl.DataFrame]]:
-        plan, rows, blocks, patterns = self.plan, [], [], 1 + len(self.plan.rounds)
-        area = 0
-        for recipe, copies in areas:
-            number = np.repeat(np.arange(area, area + copies), len(recipe))
-            area += copies
-            slot = np.tile(np.arange(len(recipe)), copies)
-            blocks.append((recipe, number, slot, number % patterns))
-            rows.append(len(number))
-        held, named = held_names(plan), named_by_rules(plan)
-        identity = next((name for name in held if name not in named), held[0])
-        total = sum(rows)
-        record = np.arange(total)
-        begin = np.cumsum([0, *rows])
-        frames = []
-        for (recipe, number, slot, pattern), start in zip(blocks, begin, strict=False):
-            here = record[start : start + len(number)]
-
-            def column(own: Column, default: Integers, recipe=recipe, number=number, slot=slot, here=here) -> list[str]:  # type: ignore[no-untyped-def]
-                values: list[str] = [str(self.first + one) for one in default]
-                set_to = [dict(one.profile).get(own) for one in recipe]
-                if any(one is not None for one in set_to):
-                    for at, place in enumerate(slot):
-                        if (one := set_to[place]) is not None:
-                            own_number = {_ALONE: 10_000_000 + here[at], _SHARED: 5_000_000 + number[at]}.get(one)
-                            values[at] = one if own_number is None else str(self.first + own_number)
-                return values
-
-            zero = np.zeros(len(number), dtype=np.int64)
-            data: dict[str, Any] = {"_area": number, "_slot": here, "_place": slot, "_pattern": pattern}
-            for name in plan.match:
-                data[name] = column((None, name), number if name == self.carrier else zero)
-            if plan.coarsen is not None and any(one.fine for one in recipe):
-                data[plan.coarsen.column] = [recipe[place].fine or str(self.first) for place in slot]
-            numbers = np.array([one.number for one in recipe])
-            for name in held:
-                data[name] = column((None, name), numbers[slot] if name == identity else zero)
-            data |= self._swapped(len(recipe), slot, pattern)
-            if plan.id:
-                data[plan.id] = 1 + here
-            data |= dict.fromkeys(plan.drop, here)
-            for entry in plan.linked:
-                whose = next((n for n in linked_names(plan, entry) if n not in named_by_rules(plan, entry.name)), None)
-                for name in linked_names(plan, entry):
-                    data[f"_{entry.name}:{name}"] = column((entry.name, name), numbers[slot] if name == whose else zero)
-            frames.append(pl.DataFrame(data))
-        main = _in_numbers(pl.concat(frames))
-        linked = {}
+        zero = np.zeros(len(number), dtype=np.int64)
+        data: dict[str, Any] = {"_area": number, "_slot": here, "_place": slot, "_pattern": pattern}
+        for name in plan.match:
+            data[name] = column((None, name), number if name == carrier else zero)
+        if plan.coarsen is not None and any(one.fine for one in recipe):
+            data[plan.coarsen.column] = [recipe[place].fine or str(first) for place in slot]
+        numbers = np.array([one.number for one in recipe])
+        for name in held:
+            data[name] = column((None, name), numbers[slot] if name == identity else zero)
+        data |= _swap_values(plan, len(recipe), slot, pattern)
+        if plan.id:
+            data[plan.id] = 1 + here
+        data |= dict.fromkeys(plan.drop, here)
         for entry in plan.linked:
-            own = {entry.link: main[plan.id or ""], **({entry.id: 1 + main["_slot"]} if entry.id else {})}
-            own |= {name: main[f"_{entry.name}:{name}"] for name in linked_names(plan, entry)}
-            own |= {copy: main[target] for copy, target in entry.copies.items()} | dict.fromkeys(
-                entry.drop, main["_slot"]
-            )
-            linked[entry.name] = _in_numbers(pl.DataFrame(own))
-        return main, linked
+            whose = next((n for n in linked_names(plan, entry) if n not in named_by_rules(plan, entry.name)), None)
+            for name in linked_names(plan, entry):
+                data[f"_{entry.name}:{name}"] = column((entry.name, name), numbers[slot] if name == whose else zero)
+        frames.append(pl.DataFrame(data))
+    main = _in_numbers(pl.concat(frames))
+    linked = {}
+    for entry in plan.linked:
+        own = {entry.link: main[plan.id or ""], **({entry.id: 1 + main["_slot"]} if entry.id else {})}
+        own |= {name: main[f"_{entry.name}:{name}"] for name in linked_names(plan, entry)}
+        own |= {copy: main[target] for copy, target in entry.copies.items()}
+        linked[entry.name] = _in_numbers(pl.DataFrame(own | dict.fromkeys(entry.drop, main["_slot"])))
+    return main, linked
 
-    def _swapped(self, size: int, slot: Integers, pattern: Integers) -> dict[str, Integers]:
-        """Swap values that differ within an area; where there are rounds, in one place, or in two of one of them."""
-        found: dict[str, Integers] = {}
-        for level, later in enumerate(self.plan.rounds, 1):
-            half = (slot >= (size + 1) // 2).astype(np.int64)
-            for name in later.match_also:
-                found[name] = np.where(pattern == level, half, 0)
-        return {name: found.get(name, slot) for name in self.plan.swap}
+
+def _swap_values(plan: SwapPlan, size: int, slot: Integers, pattern: Integers) -> dict[str, Integers]:
+    """Swap values that differ within an area; where there are rounds, in one place, or in two of one of them."""
+    found: dict[str, Integers] = {}
+    for level, later in enumerate(plan.rounds, 1):
+        half = (slot >= (size + 1) // 2).astype(np.int64)
+        for name in later.match_also:
+            found[name] = np.where(pattern == level, half, 0)
+    return {name: found.get(name, slot) for name in plan.swap}
 
 
 def _in_numbers(frame: pl.DataFrame) -> pl.DataFrame:
