@@ -368,6 +368,4 @@ def collected(opened: Input) -> pl.DataFrame:
 
     schema = pa.schema([(name, plain_type(kind)) for name, kind in opened.kinds.items()])
     parts = [pa.Table.from_batches([batch]).cast(schema) for batch in opened.batches(list(opened.kinds))]
-    frame = pl.from_arrow(pa.concat_tables(parts) if parts else schema.empty_table())
-    assert isinstance(frame, pl.DataFrame)
-    return frame
+    return pl.DataFrame(pa.concat_tables(parts) if parts else schema.empty_table())

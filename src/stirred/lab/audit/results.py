@@ -17,6 +17,8 @@ from stirred._progress import Progress
 
 FALSE_ALARM = 1e-6
 """Of a whole audit, unless another one is asked for."""
+_LISTED = ("name", "asked", "said", "wrong", "could_be_asked", "p_value", "allotted", "numbers")
+"""What JSON has of a result."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,10 @@ class Audit:
                 "could_not_be_asked": len(self.unasked),
                 "false_alarm": self.false_alarm,
                 "runs": self.runs,
-                "results": [_as_dict(one) for one in self.results],
+                "results": [
+                    {"judged_at" if name == "allotted" else name: getattr(one, name) for name in _LISTED}
+                    for one in self.results
+                ],
                 "limits": list(self.limits),
             },
             indent=2,
@@ -163,19 +168,6 @@ def judged(answers: Sequence[Answer], false_alarm: float) -> list[Result]:
     """The results of all questions, among which the false-alarm rate is divided by their weights."""
     parts = shares(false_alarm, [one.weight for one in answers])
     return [one.result(part) for one, part in zip(answers, parts, strict=True)]
-
-
-def _as_dict(one: Result) -> dict[str, Any]:
-    return {
-        "name": one.name,
-        "asked": one.asked,
-        "said": one.said,
-        "wrong": one.wrong,
-        "could_be_asked": one.could_be_asked,
-        "p_value": one.p_value,
-        "judged_at": one.allotted,
-        "numbers": dict(one.numbers),
-    }
 
 
 def require_effort(runs: int | None, false_alarm: float) -> None:

@@ -17,7 +17,6 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from stirred import errors
@@ -199,7 +198,7 @@ def _draws_of_topdown(plan: TopDownPlan, data: StudyData, number: int, source: R
         with tempfile.TemporaryDirectory() as folder:
             made = draw_into(Path(folder), plan, tables, source=source).finish()
             released = {
-                table.name: _frame(as_arrow(rows(plan, made.draw.spine, table, made.leaves[table.name])))
+                table.name: pl.DataFrame(as_arrow(rows(plan, made.draw.spine, table, made.leaves[table.name])))
                 for table in plan.released
             }
             yield Drawn(released, {})
@@ -278,9 +277,3 @@ def _with_linked(stated: Specification, linked: Sequence[str]) -> Specification:
 
 def _power(curve: Curve) -> float:
     return float(np.asarray(curve.power(FALSE_ALARM)))
-
-
-def _frame(table: pa.Table) -> pl.DataFrame:
-    frame = pl.from_arrow(table)
-    assert isinstance(frame, pl.DataFrame)
-    return frame

@@ -15,12 +15,11 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import polars.selectors as cs
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._display import withheld
+from stirred.lab.audit.programs import collected
 from stirred.swap.plan.sections import MAIN
 from stirred.tables import InputOptions, open_input
 from stirred.tables.synthetic import massachusetts_1940
@@ -262,11 +261,7 @@ GENERATED: Mapping[str, Callable[..., StudyData]] = {"massachusetts-1940": _mass
 
 
 def _read(name: str, path: Path, options: InputOptions | None) -> pl.DataFrame:
-    opened = open_input(name, path, options)
-    columns = list(opened.kinds)
-    parts = list(opened.batches(columns))
-    if not sum(part.num_rows for part in parts):
+    frame = collected(open_input(name, path, options))
+    if frame.is_empty():
         raise errors.empty_file(name)
-    frame = pl.from_arrow(pa.Table.from_batches(parts).unify_dictionaries())
-    assert isinstance(frame, pl.DataFrame)
-    return frame.select(columns).with_columns(cs.categorical().cast(pl.String))
+    return frame
