@@ -27,6 +27,7 @@ from stirred.lab.study.swappers.simulated import (
     PROVED,
     Rows,
     Simulated,
+    Swapper,
     encoded,
     flags_of,
     grouped,
@@ -54,7 +55,7 @@ _LISTED = 6
 
 
 @dataclass(frozen=True)
-class Permutation:
+class Permutation(Swapper):
     """What all variants have.
 
     Parameters
@@ -95,15 +96,6 @@ class Permutation:
     def chance(self) -> Fraction:
         """The rate as a fraction."""
         return Fraction(self.rate)
-
-    @property
-    def publishes_counts(self) -> bool:
-        """Whether the counts that it keeps come out as they are."""
-        return True
-
-    def power_curve(self, frame: pl.DataFrame) -> PowerCurve | None:
-        """The greatest power of a test between the nearest two files; None where no more is known than epsilon says."""
-        return None
 
     def _stated(
         self, frame: pl.DataFrame, name: str, status: str, epsilon: float, reasons: str, more: Sequence[Invariant] = ()
@@ -371,6 +363,7 @@ class PerturbedSwap(Permutation):
     columns: tuple[str, ...] = ()
     probability: Fraction | float | str = Fraction(1, 100)
     when: str = "after"
+    publishes_counts = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -383,11 +376,6 @@ class PerturbedSwap(Permutation):
             raise errors.study_parameter("probability", f"is {self.probability}", "give one strictly between 0 and 1")
         if self.when not in ("before", "after"):
             raise errors.study_parameter("when", f"is '{self.when}'", "write before or after")
-
-    @property
-    def publishes_counts(self) -> bool:
-        """No: held values are replaced."""
-        return False
 
     def simulate(self, frame: pl.DataFrame, source: RandomSource) -> Simulated:
         """Swap once. Confidential."""

@@ -42,9 +42,9 @@ from stirred.lab.study.swappers.simulated import (
     PAIRS,
     Flags,
     Floats,
-    NoGuarantee,
     Rows,
     Simulated,
+    Swapper,
     encoded,
     flags_of,
     grouped,
@@ -152,7 +152,7 @@ MUST_LEAVE = (
 
 @brief
 @dataclass(frozen=True)
-class RecordSwap(NoGuarantee):
+class RecordSwap(Swapper):
     """The parameters of a targeted record swap.
 
     Parameters
@@ -285,7 +285,7 @@ UNIQUES = (
 
 @brief
 @dataclass(frozen=True)
-class Targeted2010(NoGuarantee):
+class Targeted2010(Swapper):
     """The parameters of a targeted pairwise swap.
 
     Parameters
