@@ -350,9 +350,11 @@ def _unchanged_test(one: Compared) -> Answer:
 # -- order -----------------------------------------------------------------------------------------------------------
 
 
-def _answer(name: str, asked: str, rows: int, p_value: float | None = None, **words: str) -> Answer:
+def _answer(
+    name: str, asked: str, rows: int, p_value: float | None = None, right: str = "", wrong: str = "", unasked: str = ""
+) -> Answer:
     """The answer to a question about the rows of a table, or about so many of them as could be matched."""
-    return Answer(name, asked, p_value, numbers={"rows": rows}, **words)  # type: ignore[arg-type]
+    return Answer(name, asked, p_value, right, wrong, numbers={"rows": rows}, unasked=unasked)
 
 
 def _too_few(matched: int) -> str:
