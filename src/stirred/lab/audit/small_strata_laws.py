@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from stirred._lazy import later
 from stirred.lab.audit import p_values
+from stirred.lab.audit.p_values import POWER
 from stirred.lab.audit.results import Answer
 from stirred.lab.audit.small_strata import MOST_LISTED, ListedFile
-from stirred.lab.audit.swap_questions import WANTED
 from stirred.lab.audit.swap_runs import Integers
 from stirred.swap.plan.fields import SwapPlan
 
@@ -149,7 +149,7 @@ def listed_limits(laws: Laws, allotted: dict[str, float]) -> Iterator[str]:
         else:
             yield f"Not tried: {words}. The made file has too few records of it, or none, in so many runs."
     if found:
-        yield f"With probability {WANTED} this audit finds {', and '.join(found)}."
+        yield f"With probability {POWER} this audit finds {', and '.join(found)}."
     base = len(plan.every_rate)
     for number in range(base, base + len(plan.rounds)):
         part = allotted[rate_name(plan, number)]
@@ -168,13 +168,13 @@ def listed_limits(laws: Laws, allotted: dict[str, float]) -> Iterator[str]:
             )
 
 
-def smallest_off(laws: Laws, number: int, allotted: float, power: float = WANTED) -> float:
-    """By how much one of the rates must be off, about, to be found with this power: in first order, where the score
-    then has the mean of its variance times that."""
+def smallest_off(laws: Laws, number: int, allotted: float) -> float:
+    """By how much one of the rates must be off, about, to be found with the power wanted: in first order, where the
+    score then has the mean of its variance times that."""
     variance, largest = laws.sums(laws.scores[number])
     if not variance:
         return math.inf
-    return (_needed(variance, largest, allotted) + float(stats.norm.isf(1 - power)) * math.sqrt(variance)) / variance
+    return (_needed(variance, largest, allotted) + float(stats.norm.isf(1 - POWER)) * math.sqrt(variance)) / variance
 
 
 def power_of_laws(laws: Laws, number: int, others: Sequence[Floats], allotted: float) -> float:

@@ -33,7 +33,7 @@ from stirred.lab.audit.laws import (
     number_of_exchanges,
     number_selected,
 )
-from stirred.lab.audit.p_values import least_enough, smallest_of
+from stirred.lab.audit.p_values import POWER, least_enough, smallest_of
 from stirred.lab.audit.results import Answer
 from stirred.lab.audit.swap_runs import (
     INTEGERS,
@@ -450,7 +450,6 @@ def _of_order(what: str, words: str, orders: Sequence[OrderSeen]) -> Iterator[An
     )
 
 
-WANTED = 0.999
 _LISTED_UP_TO = 7
 _UNLIKELY = 1e-12
 """A relative probability that makes no difference."""
@@ -515,14 +514,14 @@ def power_of_bias(effort: Effort, bias: float, allotted: float) -> float:
     return float(stats.norm.sf(needed * larger - bias * math.sqrt(total)))
 
 
-def smallest_rate(effort: Effort, allotted: float, power: float = WANTED) -> float:
-    """By how much a rate must be off, at least, to be found with this power."""
-    return _smallest(lambda off: power_of_rate(effort, effort.rate + off, allotted), (1 - effort.rate) * 0.999, power)
+def smallest_rate(effort: Effort, allotted: float) -> float:
+    """By how much a rate must be off, at least, to be found with the power that is wanted."""
+    return _smallest(lambda off: power_of_rate(effort, effort.rate + off, allotted), (1 - effort.rate) * 0.999)
 
 
-def smallest_bias(effort: Effort, allotted: float, power: float = WANTED) -> float:
-    """The smallest bias of integers that is found with this power; 1 if none is."""
-    return _smallest(lambda bias: power_of_bias(effort, bias, allotted), 1.0, power)
+def smallest_bias(effort: Effort, allotted: float) -> float:
+    """The smallest bias of integers that is found with the power that is wanted; 1 if none is."""
+    return _smallest(lambda bias: power_of_bias(effort, bias, allotted), 1.0)
 
 
 @lru_cache(maxsize=65536)
@@ -541,6 +540,6 @@ def variance_of_integers(k: int) -> float:
     return float(np.mean(integers[0] ** 2))
 
 
-def _smallest(power_at: Callable[[float], float], most: float, power: float) -> float:
-    """The smallest effect that is found with this power; ``most`` if that is not."""
-    return most if power_at(most) < power else least_enough(lambda effect: power_at(effect) >= power, most)
+def _smallest(power_at: Callable[[float], float], most: float) -> float:
+    """The smallest effect that is found with the power that is wanted; ``most`` if that is not."""
+    return most if power_at(most) < POWER else least_enough(lambda effect: power_at(effect) >= POWER, most)

@@ -598,9 +598,9 @@ def _counted(frame: int, sample: int, epsilon: float, delta: float = 0) -> Sampl
     return SampledMechanism(("0", "1"), frame, design, FiniteMechanism(names, tuple(outputs), rows))
 
 
-def _unlikely_ones(records: int, chance: float = 1e-3) -> Mapping[tuple[str, ...], float]:
-    """The beliefs of somebody for whom each record is a one with this probability, whatever the others are."""
+def _unlikely_ones(records: int) -> Mapping[tuple[str, ...], float]:
+    """The beliefs of somebody for whom each record is a one in one case of a thousand, whatever the others are."""
     return {
-        bits: math.prod(chance if bit == "1" else 1 - chance for bit in bits)
+        bits: math.prod(1e-3 if bit == "1" else 1 - 1e-3 for bit in bits)
         for bits in itertools.product("01", repeat=records)
     }

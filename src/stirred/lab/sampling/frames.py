@@ -431,10 +431,10 @@ def exact(what: str, value: Any, wanted: str) -> Fraction:
         raise errors.design_number(what, errors.kind_of(value), wanted) from None
 
 
-def enough(sample: int, population: int, of: str = "units") -> None:
+def enough(sample: int, population: int) -> None:
     """Refuse a sample that is larger than what it is drawn from."""
     if sample > population:
-        raise errors.sample_too_large(sample, population, of)
+        raise errors.sample_too_large(sample, population, "units")
 
 
 def listable(number: int, most: int) -> None:
