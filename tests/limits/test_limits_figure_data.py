@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from limit_cases import printed_number
 from stirred.errors import LossError
-from stirred.lab.reproduce.verdicts import printed_number
 from stirred.limits import FIGURES, ClampedCount, chapter_figure
 from stirred.limits.figures import figures_at, laplace_count_figure, left_out
 

@@ -34,7 +34,6 @@ from stirred.lab.reproduce.catalogue import (
     computations,
     documents,
     errata,
-    items,
     row_id,
 )
 
@@ -149,15 +148,6 @@ def holds(relation: str, printed: str, value: Any, tolerance: str = "") -> bool:
         return number <= least and most < number + unit
     half = unit / 2 * (1 + _SLACK)
     return most - least < unit and least - half <= number <= most + half
-
-
-def printed_number(name: str) -> float:
-    """The number of an item as it is printed, as a number: for tests.
-
-    >>> printed_number("thesis/table-3.2/0.05"), round(printed_number("thesis/proposition-13/strict/multiplicative"), 6)
-    (15.43, 2.079442)
-    """
-    return float(_read(items()[name].published)[0])
 
 
 def shown(value: Any, like: str) -> str:
