@@ -14,7 +14,7 @@ import numpy as np
 from scipy import stats
 
 from stirred.lab.audit.lower_bounds import lower_bounds
-from stirred.lab.definitions.swap_enumeration import name_of, released_law, tables_of
+from stirred.lab.definitions.swap_practices import name_of, released_law, tables_of
 from stirred.noise import SeededSource, discrete_gaussian, discrete_laplace, randomised_response
 
 Runs = Sequence[object]

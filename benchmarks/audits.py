@@ -18,7 +18,7 @@ from fractions import Fraction
 
 from audit_bounds import lower_bounds_beside_plain
 from results import machine, seconds, write_section
-from stirred.lab.definitions.swap_enumeration import exact_loss, tables_of
+from stirred.lab.definitions.swap_practices import exact_loss, tables_of
 from stirred.swap.law.stratum_laws import Table, stratum_law, tables_with
 
 RATE = Fraction(1, 20)

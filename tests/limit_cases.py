@@ -10,12 +10,19 @@ import pytest
 
 from stirred.lab.limits.finite_analysis import FiniteAnalysis
 from stirred.lab.limits.pufferfish import Pufferfish
+from stirred.lab.reproduce.catalogue import published
+from stirred.lab.reproduce.verdicts import _read
 from stirred.limits import DatabaseGraph
 
 
 @pytest.fixture
 def rng() -> np.random.Generator:
     return np.random.default_rng(51)
+
+
+def printed_number(name):
+    """The number of an item as it is printed, as a number."""
+    return float(_read(published(name))[0])
 
 
 def random_pairs(rng, count, size, zeros=0.0):

@@ -57,7 +57,7 @@ NOW: Mapping[str, str] = {
     "stirred.survey.listed": "stirred.lab.sampling.enumerated",
     "stirred.survey.sensitivity": "stirred.survey.plan.sensitivity",
     "stirred.survey.settings": "stirred.survey.plan.settings",
-    "stirred.swap.enumeration": "stirred.lab.definitions.swap_enumeration",
+    "stirred.swap.enumeration": "stirred.lab.definitions.swap_practices",
     "stirred.swap.practice_laws": "stirred.lab.definitions.swap_practices",
     "stirred.swap.practices": "stirred.lab.definitions.swap_practices",
     "stirred.topdown.nmf_reading": "stirred.topdown.noisy_files.reading",

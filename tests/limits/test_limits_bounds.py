@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
-from limit_cases import response_rows
+from limit_cases import printed_number, response_rows
 from stirred import loss
 from stirred.lab.reproduce.catalogue import items
-from stirred.lab.reproduce.verdicts import holds, printed_number
+from stirred.lab.reproduce.verdicts import holds
 from stirred.limits import (
     DatabaseGraph,
     Density,

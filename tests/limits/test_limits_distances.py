@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limit_cases import random_pairs, subsets
+from limit_cases import printed_number, random_pairs, subsets
 from stirred import loss
-from stirred.lab.reproduce.verdicts import printed_number
 from stirred.limits import (
     approximate_distance,
     density_ratio_distance,

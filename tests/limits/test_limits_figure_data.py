@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from limit_cases import printed_number
 from stirred.errors import LossError
 from stirred.lab.limits.chapter_figures import FIGURES, chapter_figure, figures_at, laplace_count_figure
-from stirred.lab.reproduce.verdicts import printed_number
 from stirred.limits import ClampedCount
 
 

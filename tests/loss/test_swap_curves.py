@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stirred.errors import StirredError
-from stirred.lab.definitions.swap_enumeration import released_law, tables_of
+from stirred.lab.definitions.swap_practices import released_law, tables_of
 from stirred.loss import (
     PowerCurve,
     at_most,

@@ -14,7 +14,7 @@ from scipy.stats import norm
 
 import stirred
 from stirred.errors import StirredError
-from stirred.lab.definitions.swap_enumeration import exact_loss, released_law, tables_of
+from stirred.lab.definitions.swap_practices import exact_loss, released_law, tables_of
 from stirred.loss import (
     pair_power_curve,
     power_curve,

@@ -157,7 +157,6 @@ def release(
     What it prints is confidential. Exits with 1 if anything is found.
     """
     from stirred._progress import OnTerminal
-    from stirred.lab.audit.results import FALSE_ALARM
     from stirred.lab.audit.traces import audit_release
 
     with OnTerminal() as progress:
@@ -215,9 +214,7 @@ def noise(
     false_alarm: Annotated[
         float, typer.Option(help="The probability with which a correct sampler is reported as wrong.")
     ] = FALSE_ALARM,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Test random numbers: whether they have the distribution that they should have, and whether they depend on each
     other.
@@ -229,10 +226,7 @@ def noise(
     if column is not None and (file is None or file == "-"):
         raise errors.audit_question("--column", "must go with a FILE that is a table")
     chosen = _law(law, {"sigma2": sigma2, "scale": scale, "below": below, "probability": probability})
-    audit = _audited(chosen, file, column, own, command, seconds, false_alarm)
-    print(audit.to_json() if as_json else audit)
-    if not audit.passed:
-        raise typer.Exit(1)
+    show(_audited(chosen, file, column, own, command, seconds, false_alarm), as_json)
 
 
 _PARAMETERS = {"gaussian": "sigma2", "laplace": "scale", "integers": "below", "coin": "probability"}
@@ -276,9 +270,7 @@ def exact(
         str, typer.Option(help="The number of records with each value of the swapped variables, such as 5,5,10.")
     ],
     rate: Annotated[str, typer.Option(help="The swap rate, such as 0.05 or 1/20.")],
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Compute the exact privacy loss of a swap of one stratum (records with equal match variables), and compare it with
     the epsilon of the theorem. Needs counts only; no data are read."""
@@ -308,8 +300,6 @@ def seconds_of(text: str) -> float:
     >>> seconds_of("90s"), seconds_of("5m"), seconds_of("0.5h"), seconds_of("20")
     (90.0, 300.0, 1800.0, 20.0)
     """
-    from stirred import errors
-
     found = re.fullmatch(r"\s*(\d{1,9}(?:\.\d{1,9})?)\s*([smh]?)\s*", text)
     if found is None or float(found[1]) == 0:
         raise errors.audit_question(f"The time {text!r}", "must be written as 90s, 5m or 1h")
@@ -333,7 +323,6 @@ def _audit(
 ) -> None:
     from stirred._progress import OnTerminal
     from stirred.lab.audit.plan_audit import audit_plan
-    from stirred.lab.audit.results import FALSE_ALARM
 
     if runs is not None and time is not None:
         raise typer.BadParameter("give either --runs or --time.")
@@ -354,8 +343,6 @@ def _inputs(given: list[str]) -> Path | dict[str, Path]:
     """``persons=persons.csv`` as a table and a path; a path alone, if it is the only one, has no table's name."""
     if len(given) == 1 and ("=" not in given[0] or Path(given[0]).exists()):
         return Path(given[0])
-    from stirred import errors
-
     parts = [text.partition("=") for text in given]
     for text, (name, _, path) in zip(given, parts, strict=True):
         if not (name and path):
@@ -377,9 +364,7 @@ def study(
         Path | None, typer.Option(help="Also save a figure of the comparison (PNG and SVG) into this new folder.")
     ] = None,
     paper: Paper = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Compare plans and other swapping methods on one dataset, from several draws of each: the guarantee, how many
     records move, what published counts reveal, and errors of tables.
@@ -413,9 +398,7 @@ def reproduce(
         Path | None, typer.Option(help="Also save the figures (PNG and SVG) into this new folder.")
     ] = None,
     paper: Paper = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print the result as JSON; stirred docs json lists its fields.")
-    ] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Compute the numbers and figures of the published papers again, and say of each whether it agrees.
 

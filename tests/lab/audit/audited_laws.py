@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from stirred.lab.definitions.swap_enumeration import name_of, released_law, tables_of
+from stirred.lab.definitions.swap_practices import name_of, released_law, tables_of
 from stirred.noise import SeededSource, discrete_gaussian, discrete_laplace, randomised_response
 
 

@@ -6,6 +6,7 @@ or is 1 where the fault is plainly seen. ``test_noise_battery.py`` and ``test_to
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
@@ -13,11 +14,11 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from scipy import stats
+from scipy import optimize, stats
 
 from stirred.lab.audit.laws import coin, gaussian, integers, laplace, log_normaliser
 from stirred.lab.audit.noise_audit import allotted_to_each, draws_needed, fit_edges, power, stated_effect
-from stirred.lab.audit.p_values import count_power, fit_power, spread_power, telling_length
+from stirred.lab.audit.p_values import _log_fit, count_power, spread_power, telling_length
 from stirred.lab.audit.topdown_audit import powers
 from stirred.lab.audit.topdown_runs import MadeData
 from stirred.topdown.data.counting import count_tables
@@ -35,6 +36,34 @@ def table_of(law):
     values = np.arange(-int(40 * law.spread) - 3, int(40 * law.spread) + 4)
     weights = np.exp(-law.beta * np.abs(values.astype(float)) ** (2 if law.kind == "gaussian" else 1))
     return values, weights / weights.sum()
+
+
+def fit_power(chances, truly, draws, allotted):
+    """At least the probability that :func:`fit_p_value` is below ``allotted`` where the true law is another one.
+
+    Relative entropy to ``chances`` is at least the mean of log(truly / chances) (Donsker and Varadhan), a mean over
+    independent draws, whose lower tail Chernoff bounds.
+    """
+    if np.any(truly[chances <= 0] > 0):
+        return 1.0
+    used = truly > 0
+    gains, weights = np.log(truly[used] / chances[used]), truly[used]
+    needed = entropy_needed(int((chances > 0).sum()), allotted)
+
+    def log_missed(t: float) -> float:
+        return t * needed + draws * math.log(float(np.sum(weights * np.exp(-t * gains))))
+
+    missed = optimize.minimize_scalar(log_missed, bounds=(0.0, 1.0), method="bounded")
+    return max(0.0, 1 - math.exp(min(0.0, float(missed.fun))))
+
+
+def entropy_needed(cells, allotted):
+    """From which n times the relative entropy on the bound is below ``allotted``."""
+    low, high = float(cells - 1), 10.0 * (cells + math.log(1 / allotted))
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _log_fit(middle, cells) >= math.log(allotted) else (low, middle)
+    return high
 
 
 def sampled(values, chances, rng, size):

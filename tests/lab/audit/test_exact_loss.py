@@ -18,8 +18,7 @@ from typer.testing import CliRunner
 from stirred.errors import StirredError
 from stirred.lab.audit.exact_loss import LEVELS, exact_audit, exact_audit_of, written
 from stirred.lab.commands import exact
-from stirred.lab.definitions.swap_enumeration import as_files, as_mechanism, exact_loss, tables_of
-from stirred.lab.definitions.swap_practices import swap_flavor
+from stirred.lab.definitions.swap_practices import as_files, as_mechanism, exact_loss, swap_flavor, tables_of
 from stirred.loss import swap_power_curve
 from stirred.spec import FiniteMechanism, OutputPremetric, flavors
 from stirred.spec.order.finite_flavors import explicit

@@ -11,7 +11,7 @@ import math
 
 import numpy as np
 import pytest
-from noise_mutants import SAMPLERS, in_cells, sampled, sampler, table_of
+from noise_mutants import SAMPLERS, fit_power, in_cells, sampled, sampler, table_of
 from scipy import stats
 
 from stirred.errors import StirredError
@@ -22,7 +22,6 @@ from stirred.lab.audit.p_values import (
     count_power,
     find_repeat,
     fit_p_value,
-    fit_power,
     log_spread,
     mean_p_value,
     rate_at_least,

@@ -13,7 +13,7 @@ from scipy import stats
 from stirred import swap
 from stirred.errors import StirredError
 from stirred.lab.audit.lower_bounds import one_run_bound, one_run_p_value
-from stirred.lab.definitions.swap_enumeration import released_law
+from stirred.lab.definitions.swap_practices import released_law
 from stirred.noise import SeededSource, randomised_response
 
 

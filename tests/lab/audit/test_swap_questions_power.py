@@ -7,6 +7,7 @@ need the default effort, and are tried once each: their power is in the computat
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 from functools import partial
 
@@ -16,14 +17,16 @@ import pytest
 import swap_mutants as mutants
 from scipy import stats
 
+from stirred.lab.audit import p_values as tails
+from stirred.lab.audit.laws import chance_of_the_same, number_of_exchanges, number_selected
 from stirred.lab.audit.swap_audit import DEFAULT_RECORDS, DEFAULT_RUNS, audit_swap, plan_program
 from stirred.lab.audit.swap_questions import (
+    EXCHANGES,
+    EXCHANGING,
+    ORDERS,
     Effort,
     power_of_bias,
-    power_of_exchanges,
     power_of_rate,
-    power_of_reuse,
-    power_of_selection,
     repeated_run,
     smallest_bias,
     smallest_rate,
@@ -79,6 +82,66 @@ def allotted():
 
 
 # -- power, computed -----------------------------------------------------------------------------------------
+
+
+def power_of_selection(effort, law, allotted):
+    """The power of the question ``selected-by-stratum`` if P(K = k) in a stratum of n records is ``law(n)[k]``."""
+    tables = []
+    for size, times in effort.by_size:
+        tables.append((times * law(size), times * number_selected(size, effort.rate)))
+    return power_of_counts(tables, allotted)
+
+
+def power_of_exchanges(effort, law, allotted):
+    """The power of the question ``exchanges`` if k selected records have 0, 1, 2, 3 or more cycles of two with the
+    probabilities ``law(k)``, and are selected as they should be."""
+    under_fault = without = np.zeros(EXCHANGES + 1)
+    for size, times in effort.by_size:
+        number = number_selected(size, effort.rate)
+        for k in np.flatnonzero(times * number > 1e-6):
+            if k >= EXCHANGING:
+                without = without + times * number[k] * np.array(number_of_exchanges(int(k), EXCHANGES))
+                under_fault = under_fault + times * number[k] * np.array(law(int(k)))
+    return power_of_counts([(under_fault, without)], allotted)
+
+
+def power_of_reuse(effort, allotted):
+    """The power of the question ``between-strata`` if in each run all strata of a size move alike.
+
+    All pairs of a size then coincide in every run in which such a stratum moves some; one size is enough.
+    """
+    pairs = {size: times // effort.runs // 2 for size, times in effort.by_size}
+    expected = sum(many * effort.runs * chance_of_the_same(size, effort.rate) for size, many in pairs.items())
+    needed = math.ceil(expected) + 1
+    while tails.of_rare_coincidences(needed, expected) >= allotted / (2 + len(ORDERS)):
+        needed += 1
+    return max(
+        float(stats.binom.sf(math.ceil(needed / many) - 1, effort.runs, 1 - number_selected(size, effort.rate)[0]))
+        for size, many in pairs.items()
+        if many
+    )
+
+
+def power_of_counts(tables, allotted):
+    """The power of a chi-square test, from the numbers that are to be expected under a fault and without it."""
+    noncentrality, degrees, impossible = 0.0, 0, 0.0
+    for under_fault, without in tables:
+        impossible += float(np.sum(under_fault[without == 0]))
+        starts = tails.cells(without)
+        if len(starts) > 1:
+            found, wanted = np.add.reduceat(under_fault, starts), np.add.reduceat(without, starts)
+            noncentrality += float(np.sum((found - wanted) ** 2 / wanted))
+            degrees += len(starts) - 1
+    if degrees == 0:
+        return -math.expm1(-impossible)
+    low, high = 0.0, 1e9  # the statistic from which on the p-value is below the allotted one
+    for _ in range(200):
+        middle = (low + high) / 2
+        p_value = tails.skewed(float(stats.chi2.sf(middle, degrees)), tails.FEWEST_EXPECTED)
+        low, high = (middle, high) if p_value >= allotted else (low, middle)
+    mean, variance = degrees + noncentrality, 2 * (degrees + 2 * noncentrality)
+    missed = float(stats.norm.cdf((high - mean) / math.sqrt(variance)))
+    return 1 - missed * math.exp(-impossible)  # something that cannot happen is found as soon as it is seen
 
 
 def moved_from_one(size, to):

@@ -10,7 +10,7 @@ from swap_oracle import partitions, universe
 from swap_oracle import released_law as law_by_oracle
 
 from stirred.errors import StirredError
-from stirred.lab.definitions.swap_enumeration import exact_loss, released_law, tables_of
+from stirred.lab.definitions.swap_practices import exact_loss, released_law, tables_of
 
 RATES = [Fraction(0), Fraction(1, 20), Fraction(1, 2), Fraction(9, 10), Fraction(1)]
 

@@ -8,10 +8,17 @@ import math
 import numpy as np
 import pytest
 
-from limit_cases import geometric_rows, random_laws, random_pufferfish, random_rows, response_rows, subsets
+from limit_cases import (
+    geometric_rows,
+    printed_number,
+    random_laws,
+    random_pufferfish,
+    random_rows,
+    response_rows,
+    subsets,
+)
 from stirred.lab.limits.measure_intervals import DensityRatioNeighbourhood, MeasureInterval
 from stirred.lab.limits.pufferfish import Pufferfish, all_but_one_known, equal_records, independent_records
-from stirred.lab.reproduce.verdicts import printed_number
 from stirred.limits import (
     DatabaseGraph,
     density_ratio_distance,

@@ -21,8 +21,6 @@ from stirred.lab.study.contenders import (
     NO_BOUND,
     THEOREM,
     UNPROVED,
-    PlannedTopDown,
-    SimulatedSwap,
     contender,
     exact_loss,
 )
@@ -216,7 +214,7 @@ PAIRS = Targeted2010(
 
 
 def test_linked_rows_follow_their_record_in_simulators_as_in_plans(country):
-    (made,) = SimulatedSwap("pairs", PAIRS).draws(country, 1, SeededSource(1))
+    (made,) = contender("pairs", PAIRS).draws(country, 1, SeededSource(1))
     homes = made.tables["households"].select("residence", *(f"{name}" for name in PAIRS.areas))
     people = made.tables["persons"].select("residence", *PAIRS.areas)
     joined = people.join(homes, on="residence", suffix="_home")
@@ -239,7 +237,7 @@ def test_uniques_are_followed_in_the_columns_that_they_are_unique_on():
     data = StudyData({"homes": before}, "homes", ("county", "tract"))
     pairs = Targeted2010(areas=("county", "tract"), match=("size",), rate=0.5)
     found = study({"pairs": pairs}, data, tables=[["size"]], draws=1, seed=3, unique_on=["county", "rent"])
-    (made,) = SimulatedSwap("pairs", pairs).draws(data, 1, _source(3, "pairs", None))
+    (made,) = contender("pairs", pairs).draws(data, 1, _source(3, "pairs", None))
     after = made.tables["homes"]
     other_county, other_tract = (
         {row for row in range(240) if before[name][row] != after[name][row]} for name in ("county", "tract")
@@ -305,7 +303,7 @@ def test_ids_name_columns_of_linked_tables(country):
 def test_simulators_keep_linked_rows_with_their_record(country):
     kept = [str(one) for one in contender("pairs", PAIRS).known(country).specification.multiverse.invariants]
     assert kept[0].endswith(", each with all of its rows in 'persons'") and "rows" not in kept[1]
-    assert "rows" not in str(SimulatedSwap("pairs", PAIRWISE).known(MASSACHUSETTS).specification.multiverse.invariants)
+    assert "rows" not in str(contender("pairs", PAIRWISE).known(MASSACHUSETTS).specification.multiverse.invariants)
 
 
 def test_alone_in_an_invariant_of_topdown_is_counted_over_all_invariants():
@@ -326,7 +324,7 @@ def test_alone_in_an_invariant_of_topdown_is_counted_over_all_invariants():
 
 def test_topdown_is_measured_as_it_is_released(country, tmp_path):
     plan = teaching(country)
-    (made,) = PlannedTopDown("topdown", plan).draws(country, 1, SeededSource(11))
+    (made,) = contender("topdown", plan).draws(country, 1, SeededSource(11))
     folder = tmp_path / "work"
     folder.mkdir()
     tables = {"persons": country.tables["persons"], "geography": country.tables["geography"]}

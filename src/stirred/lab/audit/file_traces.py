@@ -15,7 +15,7 @@ import json
 import re
 import socket
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -55,65 +55,38 @@ class Text:
     text: str
 
 
-@dataclass(frozen=True)
-class Looked:
-    """Everything that was read of the files of a release, beside their tables."""
-
-    folder: Path
-    whole: bool
-    """Whether the release is a folder, and not one file of it."""
-    files: tuple[str, ...]
-    texts: tuple[Text, ...]
-    keys: tuple[str, ...]
-    """Metadata that nobody needs to read the table, as words."""
-    times: tuple[str, ...]
-    """Times that files hold in their headers, as words."""
-
-
-def look(release: Path) -> Looked:
-    """Read what the files of a release say beside their tables."""
-    whole = release.is_dir()
-    folder = release if whole else release.parent
-    found = sorted(_walk(release)) if whole else [release]
-    texts: list[Text] = []
-    keys: list[str] = []
-    times: list[str] = []
-    for path in found:
-        if path.is_symlink() or not path.is_file():
-            continue
-        name = path.relative_to(folder).as_posix()
-        seen = _File(name, path)
-        texts += seen.texts()
-        keys += seen.keys()
-        times += seen.times()
-    names = tuple(path.relative_to(folder).as_posix() for path in found)
-    return Looked(folder, whole, names, tuple(texts), tuple(keys), tuple(times))
-
-
-def results(looked: Looked, inputs: Sequence[Path], moved: int | None) -> list[Result]:
+def results(release: Path, inputs: Sequence[Path], moved: int | None) -> list[Result]:
     """What the files betray; ``inputs`` are paths of the confidential files, ``moved`` how many records differ."""
-    words = {path.name for path in inputs if path.name not in {Path(file).name for file in looked.files}}
+    folder = release if release.is_dir() else release.parent
+    inside = (path for path in release.rglob("*") if path.is_symlink() or not path.is_dir())
+    found = sorted(inside) if release.is_dir() else [release]
+    names = {path.relative_to(folder).as_posix(): path for path in found}
+    files = [_File(name, path) for name, path in names.items() if path.is_file() and not path.is_symlink()]
+    texts = [text for one in files for text in one.texts()]
+    keys = [words for one in files for words in one.needless_keys()]
+    times = [words for one in files for words in one.times()]
+    words = {path.name for path in inputs} - {path.name for path in found}
     people = {name for name in _names() if len(name) > 3 and name.lower() not in _COMMON_NAMES}
-    found = [
-        _seen("paths", "Do texts or metadata hold paths of the machine?", _matches(looked.texts, _PATHS),
+    asked = [
+        _seen("paths", "Do texts or metadata hold paths of the machine?", _matches(texts, _PATHS),
               "No absolute path was found.", "They do, in"),
-        _seen("input-names", "Do they name the files of the input?", _words(looked.texts, words),
+        _seen("input-names", "Do they name the files of the input?", _words(texts, words),
               "None is named.", "They do, in"),
-        _seen("user-and-machine", "Do they name the user or the machine?", _words(looked.texts, people),
+        _seen("user-and-machine", "Do they name the user or the machine?", _words(texts, people),
               "Neither is named.", "They do, in"),
         _seen("times", "Do files hold the time at which they were made?",
-              [*looked.times, *_matches(looked.texts, _TIMES, _NO_TIMES)], "No time of day was found.", "They do:"),
-        _seen("metadata", "Do files of tables hold metadata that nobody needs to read them?", looked.keys,
+              [*times, *_matches(texts, _TIMES, _NO_TIMES)], "No time of day was found.", "They do:"),
+        _seen("metadata", "Do files of tables hold metadata that nobody needs to read them?", keys,
               "None was found.", "They do:"),
-        _seen("left-over", "Are there files that do not belong to the release?", _left_over(looked),
-              "None was found.", "There are:"),
+        _seen("left-over", "Are there files that do not belong to the release?",
+              _left_over(folder, names, release.is_dir()), "None was found.", "There are:"),
     ]  # fmt: skip
     if moved is not None and moved >= _FEWEST_MOVED:
-        found.append(
+        asked.append(
             _seen("moved-number", "Is it said how many records differ from the input?",
-                  _matches(looked.texts, _said_to_be_moved(moved), quoted=False), "It is not said.", "It is said, in")
+                  _matches(texts, _said_to_be_moved(moved), quoted=False), "It is not said.", "It is said, in")
         )  # fmt: skip
-    return found
+    return asked
 
 
 def _said_to_be_moved(number: int) -> re.Pattern[str]:
@@ -152,24 +125,16 @@ def _names() -> Iterator[str]:
     yield socket.gethostname()
 
 
-def _left_over(looked: Looked) -> list[str]:
+def _left_over(folder: Path, files: Mapping[str, Path], whole: bool) -> list[str]:
     """Files that the manifest does not list; in a folder without one, files that look as if nobody meant them."""
-    if looked.whole and (looked.folder / MANIFEST).is_file():
+    if whole and (folder / MANIFEST).is_file():
         try:
-            return differences(looked.folder, read_manifest(looked.folder))
+            return differences(folder, read_manifest(folder))
         except errors.StirredError as problem:
             return [problem.problem]
-    strange = [name for name in looked.files if any(_LEFT_OVER.search(part) for part in Path(name).parts)]
-    links = [f"{name} is a link" for name in looked.files if (looked.folder / name).is_symlink()]
-    return [plain(name) for name in strange if looked.whole] + links
-
-
-def _walk(folder: Path) -> Iterator[Path]:
-    for path in folder.iterdir():
-        if path.is_dir() and not path.is_symlink():
-            yield from _walk(path)
-        else:
-            yield path
+    strange = [plain(name) for name in files if any(_LEFT_OVER.search(part) for part in Path(name).parts)]
+    links = [f"{name} is a link" for name, path in files.items() if path.is_symlink()]
+    return [*(strange if whole else []), *links]
 
 
 @dataclass(frozen=True)
@@ -197,7 +162,7 @@ class _File:
         else:
             yield from (Text(f"metadata of {self.name}", f"{key}: {value}") for key, value in self._metadata())
 
-    def keys(self) -> Iterator[str]:
+    def needless_keys(self) -> Iterator[str]:
         """Keys of metadata that no reader needs, and an index that pandas stored."""
         if self.kind not in ("parquet", "arrow"):
             return

@@ -31,21 +31,22 @@ from stirred.loss.curves.swap_laws import derangements
 from stirred.noise import RandomSource, SystemSource, discrete_gaussian, discrete_laplace, uniform_integers
 from stirred.noise.coins import bernoulli
 
+special = later("scipy.special")
 stats = later("scipy.stats")
 
-Floats = NDArray[np.float64]
+Array = NDArray[np.float64]
 
 
 @lru_cache(maxsize=256)
-def number_selected(size: int, rate: float) -> Floats:
+def number_selected(size: int, rate: float) -> Array:
     """P(K = k) for k = 0 to n; n is at least 2."""
-    chances: Floats = stats.binom.pmf(np.arange(size + 1), size, rate)
+    chances: Array = stats.binom.pmf(np.arange(size + 1), size, rate)
     chances[1] = 0.0
-    found: Floats = chances / chances.sum()
+    found: Array = chances / chances.sum()
     return found
 
 
-def mean_and_variance_selected(sizes: NDArray[np.int64], rate: float) -> tuple[Floats, Floats]:
+def mean_and_variance_selected(sizes: NDArray[np.int64], rate: float) -> tuple[Array, Array]:
     """Mean and variance of K for strata of these sizes; a stratum of one has none.
 
     E K = np(1 - r)/D and E K^2 = (np(1-p) + n^2 p^2 - npr)/D with r = (1-p)^(n-1) and D = 1 - npr.
@@ -109,13 +110,10 @@ def _pairs(k: int, j: int) -> int:
     return math.factorial(k) // (2**j * math.factorial(j) * math.factorial(k - 2 * j)) if 2 * j <= k else 0
 
 
-def _log_factorial(n: int | NDArray[np.int64]) -> Floats:
-    from scipy.special import gammaln
-
-    return np.asarray(gammaln(np.asarray(n, dtype=np.float64) + 1.0))
+def _log_factorial(n: int | NDArray[np.int64]) -> Array:
+    return np.asarray(special.gammaln(np.asarray(n, dtype=np.float64) + 1.0))
 
 
-Array = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Family = Literal["gaussian", "laplace"]
 Kind = Literal["gaussian", "laplace", "integers", "coin"]
@@ -175,7 +173,8 @@ class NoiseLaw:
     def below(self, edges: Integers) -> Array:
         """P(X < edge) for each edge."""
         if self.kind == "gaussian":
-            return np.where(edges > 0, 1 - _gaussian_beyond(self.parameter, edges), _gaussian_below(self, edges))
+            beyond = _gaussian_beyond(self.parameter, np.where(edges > 0, edges, 1 - edges))
+            return np.where(edges > 0, 1 - beyond, beyond)
         if self.kind == "laplace":
             rate = self.beta
             tail = np.exp(-rate * np.where(edges > 0, edges, 1 - edges)) / (1 + math.exp(-rate))
@@ -198,11 +197,9 @@ class NoiseLaw:
 
     def edges(self, probabilities: Array) -> Integers:
         """Whole numbers near these quantiles, each once; their own probabilities are for :meth:`chances` to say."""
-        from scipy.special import ndtri
-
         at = np.asarray(probabilities)
         if self.kind == "gaussian":
-            places = math.sqrt(self.parameter) * ndtri(at)
+            places = math.sqrt(self.parameter) * special.ndtri(at)
         elif self.kind == "laplace":
             places = float(self.parameter) * np.where(at < 0.5, np.log(2 * at), -np.log(2 * (1 - at)))
         else:
@@ -324,16 +321,10 @@ def _gaussian_tails(variance: Fraction) -> Array:
 def _gaussian_beyond(variance: Fraction, edges: Integers) -> Array:
     """P(X >= edge)."""
     if variance > _LISTED:
-        from scipy.special import ndtr
-
-        return np.asarray(ndtr(-(edges - 0.5) / math.sqrt(variance)))
+        return np.asarray(special.ndtr(-(edges - 0.5) / math.sqrt(variance)))
     tails = _gaussian_tails(variance)
     reach = len(tails) // 2 - 1
     return tails[np.clip(edges + reach, 0, len(tails) - 1)]
-
-
-def _gaussian_below(law: NoiseLaw, edges: Integers) -> Array:
-    return _gaussian_beyond(law.parameter, 1 - edges)
 
 
 def _within(value: Any, what: str, most: int) -> Fraction:

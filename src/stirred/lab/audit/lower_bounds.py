@@ -1,15 +1,15 @@
-"""Events that tell two inputs of a mechanism apart, found on some runs so that they can be tested on others.
-
-By the lemma of Neyman and Pearson the best events collect the outputs whose likelihood ratio is largest. Outputs are
-put into cells, and cells are taken in the order of the ratio that the runs suggest; numbers also in their own order,
-which needs no estimate. Whatever is chosen here, a bound from other runs is valid: a poor choice only makes it small.
-
-Lower confidence bounds on what a mechanism reveals, from its outputs in many runs on two inputs.
+"""Lower confidence bounds on what a mechanism reveals, from its outputs in many runs on two inputs.
 
 Events are found on the first half of the runs on each input and counted on the second half, one event for each number
 that is reported, so that nothing is gained by trying many. Any event makes two coins of the two laws, and whatever
 bounds the laws bounds the coins (data processing); what the coins need at least is bounded in ``joint_bounds``. The
 runs must be independent. A small bound says nothing: the pair of inputs, the event or the number of runs may be poor.
+
+Events that tell two inputs of a mechanism apart, found on some runs so that they can be tested on others.
+
+By the lemma of Neyman and Pearson the best events collect the outputs whose likelihood ratio is largest. Outputs are
+put into cells, and cells are taken in the order of the ratio that the runs suggest; numbers also in their own order,
+which needs no estimate. Whatever is chosen here, a bound from other runs is valid: a poor choice only makes it small.
 
 A lower confidence bound on epsilon from a single run of a mechanism on an input that holds many secret coins.
 
@@ -26,12 +26,13 @@ import math
 from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
+from stirred._lazy import later
 from stirred.errors import parameter_out_of_range
 from stirred.errors.kinds import one_line
 from stirred.lab.audit.results import Result
@@ -51,6 +52,8 @@ from stirred.lab.audit.two_counts import (
 from stirred.loss.argument_checks import non_negative, probability
 from stirred.loss.conversions import group_approximate
 
+special = later("scipy.special")
+
 Outputs = NDArray[Any] | list[Hashable]
 """One output for each run: numbers as an array, anything else as a list."""
 Input = Literal["first", "second"]
@@ -65,23 +68,6 @@ _NAMED = 3
 """Outputs or ranges that the words for an event name one by one."""
 _SHOWN = 40
 """Characters of an output that are shown."""
-
-
-class Cells(Protocol):
-    """A division of all outputs into finitely many cells."""
-
-    def of(self, outputs: Outputs) -> NDArray[np.intp]:
-        """The cell of each output."""
-        ...
-
-    def words(self, taken: NDArray[np.bool_]) -> str:
-        """Which outputs lie in the cells that are taken, in words that continue "the output"."""
-        ...
-
-    @property
-    def count(self) -> int:
-        """How many cells there are."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,8 +113,6 @@ class Candidates:
         Where they promise none, the event whose frequencies differ most: one that nearly always occurs would come
         nearest to a bound of nothing, and never show more.
         """
-        from scipy import special
-
         hits = np.array([one.hits for one in self.orders])
         other_hits = np.array([one.other_hits for one in self.orders])
         runs = np.array([[one.runs] for one in self.orders])
@@ -254,7 +238,7 @@ def _listed(outputs: Outputs) -> list[Hashable]:
 
 @dataclass(frozen=True, eq=False)
 class _Ranges:
-    """Numbers from one break to below the next."""
+    """A division of all numbers into cells: from one break to below the next."""
 
     breaks: NDArray[Any]
 
@@ -263,9 +247,11 @@ class _Ranges:
         return len(self.breaks) + 1
 
     def of(self, outputs: Outputs) -> NDArray[np.intp]:
+        """The cell of each output."""
         return np.searchsorted(self.breaks, np.asarray(outputs), side="right")
 
     def words(self, taken: NDArray[np.bool_]) -> str:
+        """Which outputs lie in the cells that are taken, in words that continue "the output"."""
         change = np.flatnonzero(np.diff(np.concatenate([[False], taken, [False]]).astype(int)))
         ranges = [self._range(int(start), int(end)) for start, end in zip(change[::2], change[1::2], strict=True)]
         more = [f"lies in {len(ranges) - _NAMED} more ranges"] if len(ranges) > _NAMED else []
@@ -281,7 +267,7 @@ class _Ranges:
 
 @dataclass(frozen=True, eq=False)
 class _Values:
-    """Outputs that were seen at least twice, each by itself, and all others together."""
+    """The same of any outputs: those that were seen at least twice, each by itself, and all others together."""
 
     codes: Mapping[Hashable, int]
 
@@ -301,6 +287,9 @@ class _Values:
         if taken[-1]:
             named.append("one that was seen at most once where events were looked for")
         return "is " + (", or ".join(named) or "none at all")
+
+
+Cells = _Ranges | _Values
 
 
 def _about_upper_limit(hits: Floats, runs: Floats, z: float) -> Floats:
@@ -566,8 +555,6 @@ def one_run_p_value(
     >>> round(one_run_p_value(900, 1000, 2.0), 4)
     0.0317
     """
-    from scipy import special
-
     coins = _require_guesses(right, guessed, coins)
     require_distance(distance)
     epsilon, delta = group_approximate(non_negative("epsilon", epsilon), probability("delta", delta), distance)

@@ -1,13 +1,13 @@
-"""Reads the draws that are to be audited: from a text file, a column of a table, or what a program prints.
-
-Text has one number on each line. Whole numbers are read as such, of any size up to 64 bits; if any is not whole, all
-are read as floating-point numbers. A program is run without a shell, for a limited time, and what it prints is bounded.
-
-Audits draws of somebody's sampler: do they have the law that is claimed for them, and are they independent?
+"""Audits draws of somebody's sampler: do they have the law that is claimed for them, and are they independent?
 
 Each question compares draws with exact probabilities of the stated law (:mod:`stirred.lab.audit.laws`), and its
 p-value is exact or too large (:mod:`stirred.lab.audit.p_values`), so the false-alarm rate holds for any number of
 draws. An audit sees what draws can show: errors of about one part in the square root of their number.
+
+Reads the draws that are to be audited: from a text file, a column of a table, or what a program prints.
+
+Text has one number on each line. Whole numbers are read as such, of any size up to 64 bits; if any is not whole, all
+are read as floating-point numbers. A program is run without a shell, for a limited time, and what it prints is bounded.
 """
 
 from __future__ import annotations
@@ -40,16 +40,18 @@ from stirred.lab.audit.p_values import (
     count_power,
     find_repeat,
     fit_p_value,
+    least_enough,
     log_spread,
     many_p_value,
     mean_p_value,
     rate_at_least,
     repeat_bound,
     smallest_factor,
+    smallest_of,
     spread_power,
     telling_length,
 )
-from stirred.lab.audit.results import FALSE_ALARM, Audit, Result, shares
+from stirred.lab.audit.results import FALSE_ALARM, Audit, Result, require_effort, shares
 
 SECONDS = 600.0
 """How long a program may take to print its draws."""
@@ -235,8 +237,7 @@ def audit_noise(draws: Sequence[float] | NDArray[Any], law: NoiseLaw, *, false_a
     >>> audit_noise(gaussian(10).draw(10_000, SeededSource(1)), gaussian(10)).passed
     True
     """
-    if not 0 < false_alarm < 1:
-        raise errors.audit_question("The false-alarm rate", "must be between 0 and 1")
+    require_effort(None, false_alarm)
     numbers = _as_numbers(draws)
     results, whole = _whole_numbers(numbers)
     if whole is not None and law.highest is not None:
@@ -469,7 +470,7 @@ def _neighbours(law: NoiseLaw, draws: _Numbers, part: float) -> Result:
             found[lag] = fit_p_value(counts, pairs)
     lag = min(found, key=lambda one: found[one])
     return Result.tested(
-        "neighbours", asked, min(1.0, len(found) * found[lag]), part,
+        "neighbours", asked, smallest_of(list(found.values())), part,
         right=f"Yes, as far as draws can tell, {len(found)} distances up to {max(found)}.",
         wrong=f"Who knows one value may learn about others: pairs of draws {lag} apart are not as independent draws of "
         f"the stated law would be. {_BY_THE_LAW}",
@@ -526,7 +527,7 @@ def _modulo(law: NoiseLaw, draws: _Numbers, part: float) -> Result:
         return Result.unasked("modulo", asked, f"a random word modulo {bound:,} favours none", part)
     bits = min(found, key=lambda one: found[one])
     return Result.tested(
-        "modulo", asked, min(1.0, len(found) * found[bits]), part, right="No, as far as draws can tell.",
+        "modulo", asked, smallest_of(list(found.values())), part, right="No, as far as draws can tell.",
         wrong=f"The integers are biased: values look like words of {bits} bits modulo {bound:,}.",
         word_bits=bits,
     )  # fmt: skip
@@ -596,12 +597,15 @@ def _limits(law: NoiseLaw, draws: int, false_alarm: float) -> tuple[str, ...]:
                 f"  {'also' if seen else 'but not'} a float Gaussian rounded to whole numbers, whose variance is too "
                 "large by about 1/12"
             )
-    elif law.kind == "integers":
-        bias = _smallest(lambda effect: power(law, draws, effect, false_alarm), 1.0)
-        lines.append(f"  a lower half that is too frequent by {_percent(bias)} or more")
     else:
-        off = _smallest(lambda effect: power(law, draws, effect, false_alarm), float(1 - law.parameter))
-        lines.append(f"  a probability that is too large by {off:.2g} or more")
+        bias = law.kind == "integers"
+        most = 1.0 if bias else float(1 - law.parameter)
+        off = least_enough(lambda effect: power(law, draws, effect, false_alarm) >= POWER, most)
+        lines.append(
+            f"  a lower half that is too frequent by {_percent(off)} or more"
+            if bias
+            else f"  a probability that is too large by {off:.2g} or more"
+        )
     if (needed := draws_needed(law, false_alarm)) is not None:
         lines.append(f"{_effect_words(law)} takes {needed:,} draws.")
     return (
@@ -622,15 +626,6 @@ def _effect_words(law: NoiseLaw) -> str:
 
 def _grid_rate(law: NoiseLaw) -> Fraction:
     return Fraction(round(law.parameter * GRID), GRID)
-
-
-def _smallest(power_of: Callable[[float], float], most: float) -> float:
-    """The smallest effect with power .999, between 0 and ``most``."""
-    low, high = 0.0, most
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (low, middle) if power_of(middle) >= POWER else (middle, high)
-    return high
 
 
 def _percent(share: float) -> str:

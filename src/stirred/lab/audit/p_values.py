@@ -22,7 +22,7 @@ n c^((L + 1) / 2) / (1 - sqrt c): :func:`telling_length` gives the L that makes 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,8 +32,9 @@ from stirred.lab.audit.laws import Family, log_normaliser, mean_and_variance_sel
 
 stats = later("scipy.stats")
 optimize = later("scipy.optimize")
+special = later("scipy.special")
 
-Floats = NDArray[np.float64]
+Array = NDArray[np.float64]
 
 FEWEST_EXPECTED = 100.0
 """Cells of a chi-square test expect at least so many."""
@@ -74,7 +75,7 @@ def of_number_selected(total: int, sizes: NDArray[np.int64], times: NDArray[np.i
     if total == expected or not len(size):
         return 1.0
 
-    def log_moment(t: float) -> Floats:
+    def log_moment(t: float) -> Array:
         all_selected = size * math.log1p(rate * math.expm1(t))
         lone = np.log(size * rate) + t + (size - 1) * math.log1p(-rate)
         return np.asarray(all_selected + np.log1p(-np.exp(lone - all_selected)))
@@ -125,7 +126,7 @@ def skewed(p_value: float, events: float) -> float:
     return min(1.0, math.exp(math.log(p_value) + likelier))
 
 
-def of_independent_sums(sums: Floats) -> float:
+def of_independent_sums(sums: Array) -> float:
     """Of independent sums with mean 0, both sides: Student's t with as many degrees as there are sums that count.
 
     Where some sums are much larger than others, they alone count (:func:`sums_that_count`). With fewer than
@@ -137,13 +138,13 @@ def of_independent_sums(sums: Floats) -> float:
     return 2 * float(stats.t.sf(abs(float(np.sum(sums))) / math.sqrt(float(np.sum(sums**2))), effective - 1))
 
 
-def sums_that_count(sums: Floats) -> float:
+def sums_that_count(sums: Array) -> float:
     """How many of them count in :func:`of_independent_sums`: (sum S^2)^2 / sum S^4."""
     squares = float(np.sum(sums**2))
     return squares**2 / float(np.sum(sums**4)) if squares else 0.0
 
 
-def cells(expected: Floats) -> list[int]:
+def cells(expected: Array) -> list[int]:
     """Where cells begin, once neighbours are put together until each expects enough."""
     starts, inside = [0], 0.0
     for i, one in enumerate(expected):
@@ -156,9 +157,22 @@ def cells(expected: Floats) -> list[int]:
     return starts
 
 
-Array = NDArray[np.float64]
 POWER = 0.999
 """The power from which on an effect counts as one that would have been caught."""
+
+
+def least_enough(enough: Callable[[float], bool], most: float) -> float:
+    """The number nearest to 0, on the way from there to ``most``, that is enough; by halving, and rounded away from 0.
+
+    >>> round(least_enough(lambda x: x * x >= 2, 5.0), 6)
+    1.414214
+    """
+    low, high = 0.0, most
+    for _ in range(_STEPS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
+
 
 _WIDEST = 45.0
 """Scales are searched for between exp(-45) and exp(45) times the stated one."""
@@ -177,16 +191,12 @@ def count_p_value(found: int, of: int, chance: float) -> float:
 
 def many_p_value(found: int, of: int, chance: float) -> float:
     """The probability of at least so many successes."""
-    from scipy.special import bdtrc
-
-    return 1.0 if found <= 0 else float(bdtrc(found - 1, of, chance))
+    return 1.0 if found <= 0 else float(special.bdtrc(found - 1, of, chance))
 
 
 def count_power(of: int, chance: float, truly: float, allotted: float) -> float:
     """The probability that :func:`count_p_value` is below ``allotted`` where the true chance is another one."""
-    from scipy.stats import binom
-
-    low, high = int(binom.ppf(allotted / 2, of, chance)), int(binom.isf(allotted / 2, of, chance))
+    low, high = (int(end(allotted / 2, of, chance)) for end in (stats.binom.ppf, stats.binom.isf))
     while low >= 0 and 2 * _at_most(low, of, chance) >= allotted:
         low -= 1
     while high <= of and 2 * many_p_value(high, of, chance) >= allotted:
@@ -195,9 +205,7 @@ def count_power(of: int, chance: float, truly: float, allotted: float) -> float:
 
 
 def _at_most(found: int, of: int, chance: float) -> float:
-    from scipy.special import bdtr
-
-    return float(bdtr(found, of, chance))
+    return float(special.bdtr(found, of, chance))
 
 
 # -- cells ---------------------------------------------------------------------------------------------------
@@ -214,42 +222,12 @@ def fit_p_value(observed: NDArray[np.integer], chances: Array) -> float:
     return math.exp(_log_fit(float(np.sum(found[some] * np.log(found[some] / expected[some]))), int(kept.sum())))
 
 
-def fit_power(chances: Array, truly: Array, draws: int, allotted: float) -> float:
-    """At least the probability that :func:`fit_p_value` is below ``allotted`` where the true law is another one.
-
-    Relative entropy to ``chances`` is at least the mean of log(truly / chances) (Donsker and Varadhan), a mean over
-    independent draws, whose lower tail Chernoff bounds.
-    """
-    from scipy.optimize import minimize_scalar
-
-    if np.any(truly[chances <= 0] > 0):
-        return 1.0
-    used = truly > 0
-    gains, weights = np.log(truly[used] / chances[used]), truly[used]
-    needed = _entropy_needed(int((chances > 0).sum()), allotted)
-
-    def log_missed(t: float) -> float:
-        return t * needed + draws * math.log(float(np.sum(weights * np.exp(-t * gains))))
-
-    missed = minimize_scalar(log_missed, bounds=(0.0, 1.0), method="bounded")
-    return max(0.0, 1 - math.exp(min(0.0, float(missed.fun))))
-
-
 def _log_fit(entropy: float, cells: int) -> float:
     """The logarithm of the bound, at n times the relative entropy."""
     free = cells - 1
     if entropy <= free or free == 0:
         return 0.0
     return -entropy + free * (1 + math.log(entropy / free))
-
-
-def _entropy_needed(cells: int, allotted: float) -> float:
-    """From which n times the relative entropy on the bound is below ``allotted``."""
-    low, high = float(cells - 1), 10.0 * (cells + math.log(1 / allotted))
-    for _ in range(_STEPS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if _log_fit(middle, cells) >= math.log(allotted) else (low, middle)
-    return high
 
 
 # -- scales --------------------------------------------------------------------------------------------------
@@ -308,12 +286,10 @@ def total_rate_at_least(family: Family, counts: Array, sums: Array, allotted: fl
     larger than that of as many exponential variables. Among rates that keep the sum within its quantile, those with
     the smallest total are where the expected sum of T exceeds the found one by the same amount in every group.
     """
-    from scipy.special import gammainccinv
-
     n, s = counts[counts > 0], sums[counts > 0]
     if not len(n):
         return 0.0
-    radius = float(gammainccinv(len(n), allotted))
+    radius = float(special.gammainccinv(len(n), allotted))
     best = _best_factor(family, np.ones((len(n), 1)), n[:, None], s[:, None])
 
     def at(excess: Array) -> tuple[Array, Array]:
@@ -346,22 +322,14 @@ def spread_power(family: Family, betas: Array, counts: Array, factor: float, all
 def smallest_factor(family: Family, betas: Array, counts: Array, allotted: float, tests: int = 1) -> float:
     """The smallest factor above 1 by which rates could be too large and be noticed with power .999."""
     tilt = _noticed(family, betas, counts, 1.0, allotted / (2 * tests))
-    low, high = 0.0, _WIDEST
-    for _ in range(_STEPS):
-        middle = (low + high) / 2
-        seen = _power_at(family, betas, counts, math.exp(middle), tilt) >= POWER
-        low, high = (low, middle) if seen else (middle, high)
-    return math.exp(high)
+    seen = least_enough(lambda at: _power_at(family, betas, counts, math.exp(at), tilt) >= POWER, _WIDEST)
+    return math.exp(seen)
 
 
 def _noticed(family: Family, betas: Array, counts: Array, side: float, allotted: float) -> float:
     """The logarithm of the factor that, if it fits the draws best, is just noticed; above 0 or below, by ``side``."""
-    low, high = 0.0, side * _WIDEST
-    for _ in range(_STEPS):
-        middle = (low + high) / 2
-        likely = _log_at(family, betas, counts, 1.0, middle) >= math.log(allotted)
-        low, high = (middle, high) if likely else (low, middle)
-    return high
+    unlikely = math.log(allotted)
+    return least_enough(lambda at: _log_at(family, betas, counts, 1.0, at) < unlikely, side * _WIDEST)
 
 
 def _power_at(family: Family, betas: Array, counts: Array, factor: float, tilt: float) -> float:
@@ -400,8 +368,6 @@ def _log_at(family: Family, betas: Array, counts: Array, truly: float, tilt: flo
 def mean_p_value(family: Family, beta: float, draws: int, total: float) -> float:
     """Of the sum of draws, to both sides: a discrete Gaussian is at least as concentrated as the normal law (Canonne,
     Kamath and Steinke 2020, Corollary 17); for the discrete Laplace the moment generating function is known."""
-    from scipy.optimize import minimize_scalar
-
     if draws == 0:
         return 1.0
     if family == "gaussian":
@@ -412,7 +378,7 @@ def mean_p_value(family: Family, beta: float, draws: int, total: float) -> float
         log_moment = 2 * math.log(-math.expm1(-beta)) - math.log(-math.expm1(tilt - beta))
         return draws * (log_moment - math.log(-math.expm1(-tilt - beta))) - tilt * abs(total)
 
-    best = minimize_scalar(log_bound, bounds=(0.0, 1 - 1e-9), method="bounded")
+    best = optimize.minimize_scalar(log_bound, bounds=(0.0, 1 - 1e-9), method="bounded")
     return min(1.0, 2 * math.exp(min(0.0, float(best.fun))))
 
 

@@ -16,7 +16,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from importlib import import_module
 from typing import Any
 
@@ -41,16 +40,11 @@ _CANDIDATES = 24
 
 @dataclass(frozen=True)
 class _Audited:
-    """How programs of one mechanism are audited: the module of its law, and what a program reads and writes."""
+    """What programs of one mechanism read and write."""
 
-    module: str
-    law: str
-    """The function of the module that compares a program with the law."""
     names: Callable[[Any], tuple[str, str]]
     columns: Callable[[Any], Columns]
-    unstopped: Callable[[Any], Any]
-    """The plan as our own program draws it: no stop of a check may keep it from a made file."""
-    allowed: str
+    allowed: str = "the plan states {letter} {budget} per {unit}"
     """Where the budget of a pair comes from, as a clause."""
 
 
@@ -59,41 +53,18 @@ def _swap_columns(plan: Any) -> Columns:
     return Columns(left_out, tables=tuple(left_out))
 
 
-def _swap_unstopped(plan: Any) -> Any:
-    never = {
-        "most_told": Fraction(1),
-        "most_recovered": Fraction(1),
-        "most_unchangeable": Fraction(1),
-        "most_alone": None,
-    }
-    return plan.model_copy(update={**never, "allow": ("few-change", *plan.allow)})
+def _measured_columns(plan: Any) -> Columns:
+    return Columns(numbers={"measurements": ("value",)}, tables=("measurements",))
 
 
 _AUDITED: Mapping[str, _Audited] = {
     "swap": _Audited(
-        "stirred.lab.audit.swap_audit",
-        "audit_swap",
         lambda plan: ("records", "records"),
         _swap_columns,
-        _swap_unstopped,
         "the theorem allows {budget} per {unit} in such a stratum at this rate",
     ),
-    "topdown": _Audited(
-        "stirred.lab.audit.topdown_audit",
-        "audit_topdown",
-        lambda plan: (plan.tables[0].name, "measurements"),
-        lambda plan: Columns(numbers={"measurements": ("value",)}, tables=("measurements",)),
-        lambda plan: plan,
-        "the plan states {letter} {budget} per {unit}",
-    ),
-    "survey": _Audited(
-        "stirred.lab.audit.survey_audit",
-        "audit_survey",
-        lambda plan: ("survey", "measurements"),
-        lambda plan: Columns(numbers={"measurements": ("value",)}, tables=("measurements",)),
-        lambda plan: plan,
-        "the plan states {letter} {budget} per {unit}",
-    ),
+    "topdown": _Audited(lambda plan: (plan.tables[0].name, "measurements"), _measured_columns),
+    "survey": _Audited(lambda plan: ("survey", "measurements"), _measured_columns),
 }
 
 
@@ -134,7 +105,7 @@ def audit_plan(
     audited = _audited(plan)
     tried = program if program is not None else own_program(plan, source=source)
     parts = shares(false_alarm, [1, 1])
-    law, unknown = _law(audited, plan, tried, runs, seconds and seconds / 2, parts[0], progress)
+    law, unknown = _law(plan, tried, runs, seconds and seconds / 2, parts[0], progress)
     progress.stage("making worst pairs of inputs")
     pairs = mechanisms.named(plan.mechanism).audit_pairs(plan)
     results, done = [], 0
@@ -156,8 +127,8 @@ def audit_plan(
 
 def own_program(plan: Plan, source: RandomSource | None = None) -> Program:
     """This package's own program for a plan."""
-    audited = _audited(plan)
-    made: Program = import_module(audited.module).plan_program(audited.unstopped(plan), source)
+    _audited(plan)
+    made: Program = _module(plan).plan_program(plan, source)
     return made
 
 
@@ -185,6 +156,11 @@ def _audited(plan: Plan) -> _Audited:
     return _AUDITED[plan.mechanism]
 
 
+def _module(plan: Plan) -> Any:
+    """The module that compares programs with the law of the plan's mechanism."""
+    return import_module(f"stirred.lab.audit.{plan.mechanism}_audit")
+
+
 def _check_effort(runs: int | None, seconds: float | None, false_alarm: float, confidence: float) -> None:
     if runs is not None and runs < _FEWEST_RUNS:
         raise errors.audit_question("The number of runs", f"must be at least {_FEWEST_RUNS}")
@@ -199,16 +175,10 @@ def _check_effort(runs: int | None, seconds: float | None, false_alarm: float, c
 
 
 def _law(
-    audited: _Audited,
-    plan: Plan,
-    program: Program,
-    runs: int | None,
-    seconds: float | None,
-    false_alarm: float,
-    progress: Progress,
+    plan: Plan, program: Program, runs: int | None, seconds: float | None, false_alarm: float, progress: Progress
 ) -> tuple[Audit | None, tuple[str, ...]]:
     """The audit of the law; None, and why, where the law of a plan is not known to it."""
-    compare = getattr(import_module(audited.module), audited.law)
+    compare = getattr(_module(plan), f"audit_{plan.mechanism}")
     try:
         law: Audit = compare(plan, program, runs=runs, seconds=seconds, false_alarm=false_alarm, progress=progress)
     except errors.StirredError as refusal:

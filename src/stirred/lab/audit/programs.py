@@ -19,11 +19,11 @@ import shutil
 import signal
 import subprocess  # nosec B404 # runs the command that the user names, with a list of arguments and no shell
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import FrameType
 from typing import IO, Any
 
@@ -114,8 +114,8 @@ class CommandProgram:
 
     def __call__(self, tables: Tables) -> Tables:
         """Run it once."""
-        with ending_cleanly(), _private_folder() as private:
-            arguments, inputs, outputs = self._placed(private)
+        with ending_cleanly(), TemporaryDirectory(prefix="stirred-audit-", ignore_cleanup_errors=True) as private:
+            arguments, inputs, outputs = self._placed(Path(private))
             for name, path in inputs.items():
                 if name not in tables:
                     raise errors.program_command(f"the plan has no table '{name}', only {errors.listed(tables)}")
@@ -315,14 +315,24 @@ def _frame(name: str, made: object) -> pl.DataFrame:
         raise errors.program_wrote_no_table(name, problem.problem.rstrip(".")) from None
 
 
+# -- tables ------------------------------------------------------------------------------------------------------
+
+
+def measurements_of(wrote: Tables, keys: Sequence[str]) -> pl.DataFrame:
+    """What a program measured, the ``keys`` that say what as text beside a ``value``; raises if it cannot be read."""
+    frame = wrote.get("measurements")
+    if frame is None:
+        raise errors.audit_measurements("there is no table 'measurements'")
+    if missing := [name for name in (*keys, "value") if name not in frame.columns]:
+        raise errors.audit_measurements(f"there is no column '{missing[0]}'")
+    kind = frame["value"].dtype
+    values = frame["value"].cast(pl.Int64 if kind.is_integer() else pl.Float64, strict=False)
+    if not kind.is_numeric() or values.null_count() or not bool(values.is_finite().all()):
+        raise errors.audit_measurements("the column 'value' is not all numbers")
+    return frame.select(pl.col(name).cast(pl.String) for name in keys).with_columns(values)
+
+
 # -- files -------------------------------------------------------------------------------------------------------
-
-
-@contextlib.contextmanager
-def _private_folder() -> Iterator[Path]:
-    """A folder that only its owner can read, and that is removed whatever a program has put into it."""
-    with tempfile.TemporaryDirectory(prefix="stirred-audit-", ignore_cleanup_errors=True) as folder:
-        yield Path(folder)
 
 
 def _write(frame: pl.DataFrame, path: Path) -> None:
@@ -358,6 +368,4 @@ def collected(opened: Input) -> pl.DataFrame:
 
     schema = pa.schema([(name, plain_type(kind)) for name, kind in opened.kinds.items()])
     parts = [pa.Table.from_batches([batch]).cast(schema) for batch in opened.batches(list(opened.kinds))]
-    frame = pl.from_arrow(pa.concat_tables(parts) if parts else schema.empty_table())
-    assert isinstance(frame, pl.DataFrame)
-    return frame
+    return pl.DataFrame(pa.concat_tables(parts) if parts else schema.empty_table())

@@ -17,6 +17,8 @@ from stirred._progress import Progress
 
 FALSE_ALARM = 1e-6
 """Of a whole audit, unless another one is asked for."""
+_LISTED = ("name", "asked", "said", "wrong", "could_be_asked", "p_value", "allotted", "numbers")
+"""What JSON has of a result."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,10 @@ class Audit:
                 "could_not_be_asked": len(self.unasked),
                 "false_alarm": self.false_alarm,
                 "runs": self.runs,
-                "results": [_as_dict(one) for one in self.results],
+                "results": [
+                    {"judged_at" if name == "allotted" else name: getattr(one, name) for name in _LISTED}
+                    for one in self.results
+                ],
                 "limits": list(self.limits),
             },
             indent=2,
@@ -130,17 +135,39 @@ def _mark(one: Result) -> str:
     return "WRONG" if one.wrong else "ok"
 
 
-def _as_dict(one: Result) -> dict[str, Any]:
-    return {
-        "name": one.name,
-        "asked": one.asked,
-        "said": one.said,
-        "wrong": one.wrong,
-        "could_be_asked": one.could_be_asked,
-        "p_value": one.p_value,
-        "judged_at": one.allotted,
-        "numbers": dict(one.numbers),
-    }
+@dataclass(frozen=True)
+class Answer:
+    """The answer to one question, before a part of the false-alarm rate is allotted to it."""
+
+    name: str
+    asked: str
+    p_value: float | None
+    """None where something is plainly seen: then it is wrong where words for that are all there are."""
+    right: str = ""
+    wrong: str = ""
+    weight: float = 1.0
+    """Its part of the false-alarm rate, beside those of the other questions."""
+    numbers: Mapping[str, Any] = field(default_factory=dict)
+    unasked: str = ""
+    """Why it could not be asked, where there was too little to look at."""
+
+    def result(self, allotted: float) -> Result:
+        """What it says with this part of the false-alarm rate."""
+        if self.unasked:
+            return Result.unasked(self.name, self.asked, self.unasked, allotted, **self.numbers)
+        if self.p_value is None:
+            return Result.seen(
+                self.name, self.asked, not self.right, right=self.right, wrong=self.wrong, **self.numbers
+            )
+        return Result.tested(
+            self.name, self.asked, self.p_value, allotted, right=self.right, wrong=self.wrong, **self.numbers
+        )
+
+
+def judged(answers: Sequence[Answer], false_alarm: float) -> list[Result]:
+    """The results of all questions, among which the false-alarm rate is divided by their weights."""
+    parts = shares(false_alarm, [one.weight for one in answers])
+    return [one.result(part) for one, part in zip(answers, parts, strict=True)]
 
 
 def require_effort(runs: int | None, false_alarm: float) -> None:

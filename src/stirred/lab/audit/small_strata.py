@@ -15,9 +15,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from stirred.lab.audit.swap_runs import (
@@ -36,9 +37,6 @@ from stirred.lab.definitions.swap_practices import in_rounds
 from stirred.noise import RandomSource, shuffle_groups
 from stirred.swap.plan.fields import SwapPlan
 from stirred.swap.plan.sections import Coarsening, LinkedTable, RateRule
-
-if TYPE_CHECKING:
-    import polars as pl
 
 MOST_LISTED = 5
 """Records of the largest strata whose laws are listed."""
@@ -143,8 +141,6 @@ class ListedFile:
 
     def _pairs(self, entry: LinkedTable, tables: Mapping[str, pl.DataFrame]) -> tuple[pl.DataFrame, bool]:
         """What is kept of records and of their linked rows, sorted; and whether copies are the records' values."""
-        import polars as pl
-
         kept = [*self.plan.match, *held_names(self.plan)]
         held = linked_names(self.plan, entry)
         main = as_texts(tables[RECORDS], [self.plan.id or "", *kept, *self.plan.swap])
@@ -159,8 +155,6 @@ class ListedFile:
 
     def read(self, released: pl.DataFrame) -> tuple[str, list[tuple[Integers, Integers]]]:
         """What is plainly wrong with a released main table, in words; and of each type what was seen, how often."""
-        import polars as pl
-
         if set(released.columns) != self.released_columns:
             return "other columns are released", []
         kept = [name for name in self.key.columns if not name.startswith("_") and name not in self.plan.swap]
@@ -188,13 +182,11 @@ class ListedFile:
 
 def make_listed(plan: SwapPlan, records: int, source: RandomSource) -> ListedFile:
     """Make a file of about so many records, as many of each recipe."""
-    import polars as pl
-
     carrier = telling_match(plan)[0]
     recipes = list(_apart(_recipes(plan), carrier))
     copies = max(2, records // max(1, sum(map(len, recipes))))
     areas = [(one, 1 if _named(one, carrier) else copies) for one in recipes]
-    main, linked = _Writer(plan, carrier).write(areas)
+    main, linked = _written(plan, carrier, areas)
     order = shuffle_groups(np.array([0, main.height]), source).astype(np.int64)
     main = main[order]
     hidden = [name for name in main.columns if name.startswith("_")]
@@ -228,8 +220,6 @@ def make_idle(plan: SwapPlan, records: int, source: RandomSource) -> MadeFile | 
 
 def rule_of_records(plan: SwapPlan, tables: Mapping[str, pl.DataFrame]) -> Integers:
     """By row of the main table, the number of the first rule that fits it: plainly, as docs/plans.md says it."""
-    import polars as pl
-
     main = tables[RECORDS].with_row_index("_row").with_columns(pl.all().exclude("_row").cast(pl.String))
     held = _held_columns(plan, tables[RECORDS])
     found = np.full(main.height, max(0, len(plan.rates) - 1), dtype=np.int64)
@@ -270,8 +260,6 @@ def merged_values(coarsen: Coarsening, counts: Mapping[str, int]) -> dict[str, s
 
 def as_texts(released: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
     """Released columns as the made file writes them, however a program writes whole numbers."""
-    import polars as pl
-
     found = {}
     for name in names:
         numbers = whole_numbers(released[name]).cast(pl.String)
@@ -376,83 +364,67 @@ def _apart(recipes: Iterable[tuple[Slot, ...]], carrier: str) -> Iterator[tuple[
 # -- the file --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Writer:
-    plan: SwapPlan
-    carrier: str
+def _written(
+    plan: SwapPlan, carrier: str, areas: Iterable[tuple[tuple[Slot, ...], int]]
+) -> tuple[pl.DataFrame, dict[str, pl.DataFrame]]:
+    """So many copies of each recipe: the main table, with hidden columns of where records are from, and linked ones."""
+    first = max(1, first_number(plan))  # numbers from here on are no values of the plan, and none is 0
+    held, named = held_names(plan), named_by_rules(plan)
+    identity = next((name for name in held if name not in named), held[0])
+    frames: list[pl.DataFrame] = []
+    area = begin = 0
+    for recipe, copies in areas:
+        number = np.repeat(np.arange(area, area + copies), len(recipe))
+        slot, pattern = np.tile(np.arange(len(recipe)), copies), number % (1 + len(plan.rounds))
+        here = np.arange(begin, begin + len(number))
+        area, begin = area + copies, begin + len(number)
 
-    @cached_property
-    def first(self) -> int:
-        """Numbers from here on are no values of the plan, and none is 0."""
-        return max(1, first_number(self.plan))
+        def column(own: Column, default: Integers, recipe=recipe, number=number, slot=slot, here=here) -> list[str]:  # type: ignore[no-untyped-def]
+            values: list[str] = [str(first + one) for one in default]
+            set_to = [dict(one.profile).get(own) for one in recipe]
+            if any(one is not None for one in set_to):
+                for at, place in enumerate(slot):
+                    if (one := set_to[place]) is not None:
+                        own_number = {_ALONE: 10_000_000 + here[at], _SHARED: 5_000_000 + number[at]}.get(one)
+                        values[at] = one if own_number is None else str(first + own_number)
+            return values
 
-    def write(self, areas: Sequence[tuple[tuple[Slot, ...], int]]) -> tuple[pl.DataFrame, dict[str, pl.DataFrame]]:
-        import polars as pl
-
-        plan, rows, blocks, patterns = self.plan, [], [], 1 + len(self.plan.rounds)
-        area = 0
-        for recipe, copies in areas:
-            number = np.repeat(np.arange(area, area + copies), len(recipe))
-            area += copies
-            slot = np.tile(np.arange(len(recipe)), copies)
-            blocks.append((recipe, number, slot, number % patterns))
-            rows.append(len(number))
-        held, named = held_names(plan), named_by_rules(plan)
-        identity = next((name for name in held if name not in named), held[0])
-        total = sum(rows)
-        record = np.arange(total)
-        begin = np.cumsum([0, *rows])
-        frames = []
-        for (recipe, number, slot, pattern), start in zip(blocks, begin, strict=False):
-            here = record[start : start + len(number)]
-
-            def column(own: Column, default: Integers, recipe=recipe, number=number, slot=slot, here=here) -> list[str]:  # type: ignore[no-untyped-def]
-                values: list[str] = [str(self.first + one) for one in default]
-                set_to = [dict(one.profile).get(own) for one in recipe]
-                if any(one is not None for one in set_to):
-                    for at, place in enumerate(slot):
-                        if (one := set_to[place]) is not None:
-                            own_number = {_ALONE: 10_000_000 + here[at], _SHARED: 5_000_000 + number[at]}.get(one)
-                            values[at] = one if own_number is None else str(self.first + own_number)
-                return values
-
-            zero = np.zeros(len(number), dtype=np.int64)
-            data: dict[str, Any] = {"_area": number, "_slot": here, "_place": slot, "_pattern": pattern}
-            for name in plan.match:
-                data[name] = column((None, name), number if name == self.carrier else zero)
-            if plan.coarsen is not None and any(one.fine for one in recipe):
-                data[plan.coarsen.column] = [recipe[place].fine or str(self.first) for place in slot]
-            numbers = np.array([one.number for one in recipe])
-            for name in held:
-                data[name] = column((None, name), numbers[slot] if name == identity else zero)
-            data |= self._swapped(len(recipe), slot, pattern)
-            if plan.id:
-                data[plan.id] = 1 + here
-            data |= dict.fromkeys(plan.drop, here)
-            for entry in plan.linked:
-                whose = next((n for n in linked_names(plan, entry) if n not in named_by_rules(plan, entry.name)), None)
-                for name in linked_names(plan, entry):
-                    data[f"_{entry.name}:{name}"] = column((entry.name, name), numbers[slot] if name == whose else zero)
-            frames.append(pl.DataFrame(data))
-        main = _in_numbers(pl.concat(frames))
-        linked = {}
+        zero = np.zeros(len(number), dtype=np.int64)
+        data: dict[str, Any] = {"_area": number, "_slot": here, "_place": slot, "_pattern": pattern}
+        for name in plan.match:
+            data[name] = column((None, name), number if name == carrier else zero)
+        if plan.coarsen is not None and any(one.fine for one in recipe):
+            data[plan.coarsen.column] = [recipe[place].fine or str(first) for place in slot]
+        numbers = np.array([one.number for one in recipe])
+        for name in held:
+            data[name] = column((None, name), numbers[slot] if name == identity else zero)
+        data |= _swap_values(plan, len(recipe), slot, pattern)
+        if plan.id:
+            data[plan.id] = 1 + here
+        data |= dict.fromkeys(plan.drop, here)
         for entry in plan.linked:
-            own = {entry.link: main[plan.id or ""], **({entry.id: 1 + main["_slot"]} if entry.id else {})}
-            own |= {name: main[f"_{entry.name}:{name}"] for name in linked_names(plan, entry)}
-            own |= {copy: main[target] for copy, target in entry.copies.items()} | dict.fromkeys(
-                entry.drop, main["_slot"]
-            )
-            linked[entry.name] = _in_numbers(pl.DataFrame(own))
-        return main, linked
+            whose = next((n for n in linked_names(plan, entry) if n not in named_by_rules(plan, entry.name)), None)
+            for name in linked_names(plan, entry):
+                data[f"_{entry.name}:{name}"] = column((entry.name, name), numbers[slot] if name == whose else zero)
+        frames.append(pl.DataFrame(data))
+    main = _in_numbers(pl.concat(frames))
+    linked = {}
+    for entry in plan.linked:
+        own = {entry.link: main[plan.id or ""], **({entry.id: 1 + main["_slot"]} if entry.id else {})}
+        own |= {name: main[f"_{entry.name}:{name}"] for name in linked_names(plan, entry)}
+        own |= {copy: main[target] for copy, target in entry.copies.items()}
+        linked[entry.name] = _in_numbers(pl.DataFrame(own | dict.fromkeys(entry.drop, main["_slot"])))
+    return main, linked
 
-    def _swapped(self, size: int, slot: Integers, pattern: Integers) -> dict[str, Integers]:
-        """Swap values that differ within an area; where there are rounds, in one place, or in two of one of them."""
-        found: dict[str, Integers] = {}
-        for level, later in enumerate(self.plan.rounds, 1):
-            half = (slot >= (size + 1) // 2).astype(np.int64)
-            for name in later.match_also:
-                found[name] = np.where(pattern == level, half, 0)
-        return {name: found.get(name, slot) for name in self.plan.swap}
+
+def _swap_values(plan: SwapPlan, size: int, slot: Integers, pattern: Integers) -> dict[str, Integers]:
+    """Swap values that differ within an area; where there are rounds, in one place, or in two of one of them."""
+    found: dict[str, Integers] = {}
+    for level, later in enumerate(plan.rounds, 1):
+        half = (slot >= (size + 1) // 2).astype(np.int64)
+        for name in later.match_also:
+            found[name] = np.where(pattern == level, half, 0)
+    return {name: found.get(name, slot) for name in plan.swap}
 
 
 def _in_numbers(frame: pl.DataFrame) -> pl.DataFrame:
@@ -462,8 +434,6 @@ def _in_numbers(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _with_types(plan: SwapPlan, tables: dict[str, pl.DataFrame], main: pl.DataFrame) -> ListedFile:
-    import polars as pl
-
     held = _held_columns(plan, tables[RECORDS])
     kept = [*plan.match, *held]
     fine = main[plan.coarsen.column].cast(pl.String).to_list() if plan.coarsen is not None else [""] * main.height
@@ -526,8 +496,6 @@ def _codes(several: Sequence[str]) -> list[int]:
 
 def _joined(names: Sequence[str]) -> pl.Expr:
     """Columns as one text."""
-    import polars as pl
-
     return pl.concat_str([pl.repeat("", pl.len()), *(pl.col(name).cast(pl.String) for name in names)], separator="\x1f")
 
 
@@ -540,8 +508,6 @@ def _held_columns(plan: SwapPlan, main: pl.DataFrame) -> tuple[str, ...]:
 
 def _with_linked_texts(plan: SwapPlan, tables: Mapping[str, pl.DataFrame], main: pl.DataFrame) -> pl.DataFrame:
     """The records with what their linked rows hold, as one text for each linked table."""
-    import polars as pl
-
     for entry in plan.linked:
         own = tables[entry.name].with_columns(pl.all().cast(pl.String))
         left_out = {entry.link, entry.id, *entry.drop, *entry.copies, *plan.swap}

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from stirred._lazy import later
 from stirred.lab.audit import p_values
+from stirred.lab.audit.p_values import POWER
+from stirred.lab.audit.results import Answer
 from stirred.lab.audit.small_strata import MOST_LISTED, ListedFile
-from stirred.lab.audit.swap_questions import WANTED, Answer
 from stirred.lab.audit.swap_runs import Integers
 from stirred.swap.plan.fields import SwapPlan
 
@@ -103,6 +104,7 @@ def listed_answers(laws: Laws, seen: Sequence[Sequence[tuple[Integers, Integers]
         variance, largest = laws.sums(score)
         surplus = sum(float(np.sum(many * one)) for many, one in zip(counts, score, strict=True))
         way = "higher" if surplus > 0 else "lower"
+        unasked = "" if variance else "no stratum of the made file depends on it"
         yield Answer(
             rate_name(laws.made.plan, number),
             f"Are records selected at {words}?",
@@ -110,8 +112,8 @@ def listed_answers(laws: Laws, seen: Sequence[Sequence[tuple[Integers, Integers]
             "Small strata show nothing else.",
             f"They are not: small strata look as if the rate were {way}, for all or some of them.",
             2.0,
-            {"off_by_about": surplus / variance if variance else 0.0},
-            unasked="" if variance else "no stratum of the made file depends on it",
+            {} if unasked else {"off_by_about": surplus / variance},
+            unasked,
         )
     p_value, degrees = p_values.of_counts(list(zip(counts, laws.expected, strict=True)))
     yield Answer(
@@ -147,7 +149,7 @@ def listed_limits(laws: Laws, allotted: dict[str, float]) -> Iterator[str]:
         else:
             yield f"Not tried: {words}. The made file has too few records of it, or none, in so many runs."
     if found:
-        yield f"With probability {WANTED} this audit finds {', and '.join(found)}."
+        yield f"With probability {POWER} this audit finds {', and '.join(found)}."
     base = len(plan.every_rate)
     for number in range(base, base + len(plan.rounds)):
         part = allotted[rate_name(plan, number)]
@@ -166,13 +168,13 @@ def listed_limits(laws: Laws, allotted: dict[str, float]) -> Iterator[str]:
             )
 
 
-def smallest_off(laws: Laws, number: int, allotted: float, power: float = WANTED) -> float:
-    """By how much one of the rates must be off, about, to be found with this power: in first order, where the score
-    then has the mean of its variance times that."""
+def smallest_off(laws: Laws, number: int, allotted: float) -> float:
+    """By how much one of the rates must be off, about, to be found with the power wanted: in first order, where the
+    score then has the mean of its variance times that."""
     variance, largest = laws.sums(laws.scores[number])
     if not variance:
         return math.inf
-    return (_needed(variance, largest, allotted) + float(stats.norm.isf(1 - power)) * math.sqrt(variance)) / variance
+    return (_needed(variance, largest, allotted) + float(stats.norm.isf(1 - POWER)) * math.sqrt(variance)) / variance
 
 
 def power_of_laws(laws: Laws, number: int, others: Sequence[Floats], allotted: float) -> float:

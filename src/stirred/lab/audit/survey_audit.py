@@ -8,18 +8,17 @@ or Gaussian noise, whatever the sum. The noise of each query is compared with it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
-from stirred import errors
 from stirred._progress import Progress, Silent
 from stirred.lab.audit.laws import NoiseLaw, gaussian, laplace
 from stirred.lab.audit.noise_audit import LEAST_DRAWS, audit_noise, power
 from stirred.lab.audit.p_values import POWER, count_p_value
+from stirred.lab.audit.programs import Program, Tables, measurements_of
 from stirred.lab.audit.results import FALSE_ALARM, Audit, Result, fewest_runs, require_effort, runs_in_time, shares
 from stirred.noise import RandomSource, SystemSource
 from stirred.spec.exact import display, near
@@ -29,13 +28,6 @@ from stirred.survey.drawing import fill_in
 from stirred.survey.measuring import measure, query_noise, query_step, true_sums
 from stirred.survey.plan.fields import SurveyPlan
 
-if TYPE_CHECKING:
-    import polars as pl
-
-Tables = Mapping[str, "pl.DataFrame"]
-Program = Callable[[Tables], Tables]
-"""From the plan's file (``survey``) to ``measurements``: query, cell, value. Names are those of the plan, cells the
-values of the query's attributes joined by ``*``, ``all`` for the total."""
 Places = NDArray[np.int64]
 
 MOST_RUNS = 1000
@@ -63,7 +55,9 @@ def audit_survey(
     plan
         The plan that the program claims to follow.
     program
-        What is audited; :func:`plan_program` gives our own.
+        What is audited, from the plan's file (``survey``) to ``measurements``: query, cell, value. Names are those of
+        the plan, cells the values of the query's attributes joined by ``*``, ``all`` for the total.
+        :func:`plan_program` gives our own.
     runs
         How often to run it; by default as often as :func:`runs_needed` says, and never fewer than twice.
     seconds
@@ -100,8 +94,6 @@ def audit_survey(
 
 def plan_program(plan: SurveyPlan, source: RandomSource | None = None) -> Program:
     """Our own program for a plan: reads the file, imputes and measures, in memory, as a release does."""
-    import polars as pl
-
     source = source or SystemSource()
     keys = pl.concat(
         pl.DataFrame({"query": [query.name] * len(labels), "cell": labels})
@@ -176,8 +168,6 @@ class Seen:
     """By group, run after run."""
 
     def __post_init__(self) -> None:
-        import polars as pl
-
         self.groups = _groups(self.plan)
         self.noise = [[] for _ in self.groups]
         self.tables = audit_pairs(self.plan)[0].first
@@ -210,22 +200,11 @@ class Seen:
 
     def _placed(self, made: Tables) -> tuple[Places, NDArray[np.float64]]:
         """The place of each known row, and its value; raises if the output cannot be read."""
-        import polars as pl
-
-        frame = made.get(MEASUREMENTS)
-        if frame is None:
-            raise errors.audit_measurements(f"there is no table '{MEASUREMENTS}'")
-        for name in (*KEYS, "value"):
-            if name not in frame.columns:
-                raise errors.audit_measurements(f"there is no column '{name}'")
-        values = frame["value"].cast(pl.Float64, strict=False)
-        if not frame["value"].dtype.is_numeric() or values.null_count() or not bool(values.is_finite().all()):
-            raise errors.audit_measurements("the column 'value' is not all numbers")
-        keys = frame.select(pl.col(name).cast(pl.String) for name in KEYS)
-        found = keys.join(self._index, on=list(KEYS), how="left", maintain_order="left")["place"]
+        frame = measurements_of(made, KEYS)
+        found = frame.join(self._index, on=list(KEYS), how="left", maintain_order="left")["place"]
         known = found.is_not_null().to_numpy()
         self.unknown += int((~known).sum())
-        return found.fill_null(0).to_numpy().astype(np.int64)[known], values.to_numpy()[known]
+        return found.fill_null(0).to_numpy().astype(np.int64)[known], frame["value"].to_numpy()[known]
 
     def draws(self, group: int) -> NDArray[np.int64]:
         """The noise of a group in all runs, one run after the other."""

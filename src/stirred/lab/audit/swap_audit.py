@@ -1,16 +1,16 @@
-"""Looks at what one run of a swapping program gave: what is plainly wrong with it, and else which records moved.
-
-No chance is involved here. A release has the columns of the plan; every record is there once with what is kept of it;
-every stratum has the swap values that it had; ids are new; linked rows stay with their record. Only a release that is
-whole in this sense shows a permutation, so one that is not ends an audit.
-
-Does a swapping program draw from the law that it states? Runs any program on a made file and looks at the outcomes.
+"""Does a swapping program draw from the law that it states? Runs any program on a made file and looks at the outcomes.
 
 The law is that of Algorithm 3.2.1 (:mod:`stirred.lab.audit.laws`); of plans with rates by rule, merged values or
 rounds, that of small strata (:mod:`stirred.lab.audit.small_strata_laws`), and then Algorithm 3.2.1 on a file in which
 these are idle. A program is a function from tables to tables, and
 nothing is assumed about how it works. An audit that finds nothing proves nothing: faults smaller than those that its
 last lines name stay unseen.
+
+Looks at what one run of a swapping program gave: what is plainly wrong with it, and else which records moved.
+
+No chance is involved here. A release has the columns of the plan; every record is there once with what is kept of it;
+every stratum has the swap values that it had; ids are new; linked rows stay with their record. Only a release that is
+whole in this sense shows a permutation, so one that is not ends an audit.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 
 from stirred import errors
 from stirred._progress import Progress, Silent
-from stirred.lab.audit import p_values
-from stirred.lab.audit.p_values import smallest_of
-from stirred.lab.audit.results import FALSE_ALARM, Audit, Result, shares
+from stirred.lab.audit.p_values import of_bounded_sum, smallest_of
+from stirred.lab.audit.programs import Program
+from stirred.lab.audit.results import FALSE_ALARM, Audit, Result, judged, require_effort
 from stirred.lab.audit.small_strata import MOST_LISTED, ListedFile, make_idle, make_listed
 from stirred.lab.audit.small_strata_laws import Laws, listed_answers, listed_limits
-from stirred.lab.audit.swap_questions import Answer, Effort, SeenRun, SeenRuns, answers, smallest_bias, smallest_rate
+from stirred.lab.audit.swap_questions import Effort, SeenRun, SeenRuns, answers, smallest_bias, smallest_rate
 from stirred.lab.audit.swap_runs import (
     FEWEST_RECORDS,
     LINKED_ROWS,
@@ -49,9 +49,6 @@ from stirred.lab.audit.swap_runs import (
 from stirred.noise import RandomSource, SystemSource
 from stirred.swap.plan.fields import SwapPlan
 from stirred.swap.plan.sections import MAIN
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 @dataclass(frozen=True)
@@ -219,7 +216,7 @@ def _look_at_linked(
         return _LinkedSeen(int(missing + np.count_nonzero(wrong)), old)
     rows = linked.row[row]
     up = int(np.count_nonzero(np.diff(rows) > 0)) - (len(rows) - 1) / 2
-    return _LinkedSeen(0, old, smallest_of([correlated(rows), p_values.of_bounded_sum(up, (len(rows) + 1) / 12)]))
+    return _LinkedSeen(0, old, smallest_of([correlated(rows), of_bounded_sum(up, (len(rows) + 1) / 12)]))
 
 
 def _table(released: Mapping[str, pl.DataFrame], name: str) -> pl.DataFrame:
@@ -234,8 +231,6 @@ def _among(numbers: Integers | None, old: Integers) -> int:
 
 def _as_numbers(ids: pl.Series, links: pl.Series) -> tuple[Integers, Integers]:
     """Ids and links to them as whole numbers; texts are numbered."""
-    import polars as pl
-
     if ids.dtype.is_integer() and links.dtype.is_integer():
         return ids.cast(pl.Int64).to_numpy(), links.cast(pl.Int64).to_numpy()
     codes = pl.concat([ids.cast(pl.String), links.cast(pl.String)]).rank("dense").cast(pl.Int64).to_numpy()
@@ -249,9 +244,6 @@ def _numbers(frame: pl.DataFrame, column: str | None) -> Integers | None:
     numbers = whole_numbers(frame[column])
     return None if numbers.null_count() else numbers.to_numpy()
 
-
-Program = Callable[[Mapping[str, "pl.DataFrame"]], Mapping[str, "pl.DataFrame"]]
-"""From the tables of a made file to released ones: ``"records"`` is the main table, linked ones have their names."""
 
 DEFAULT_RECORDS, DEFAULT_RUNS = 1_200_000, 24
 """Enough to find a rate of .05 that is rounded to 13/256, and integers that are biased by 1%."""
@@ -284,7 +276,8 @@ def audit_swap(
     plan
         What the program says that it does: the role of each column, and the rate.
     program
-        Gets the tables of the made file and gives released ones. It may raise; nothing is caught.
+        Gets the tables of the made file and gives released ones: ``"records"`` is the main table, linked ones have
+        their names. It may raise; nothing is caught.
     records, runs
         The size of the file and how often the program is run; of each of the two files of a plan with rates by rule,
         merged values or rounds. The fewer, the larger the faults that stay unseen.
@@ -295,8 +288,7 @@ def audit_swap(
     source
         From which the file is made. Another one than the operating system's is for tests.
     """
-    if not 0 < false_alarm < 1:
-        raise errors.audit_question("The false-alarm rate", "must be between 0 and 1")
+    require_effort(None, false_alarm)
     if runs is not None and runs < FEWEST_RUNS:
         raise errors.audit_question("The number of runs", f"must be at least {FEWEST_RUNS}")
     if seconds is not None and not seconds > 0:
@@ -317,10 +309,9 @@ def audit_swap(
     results = plain_results(made, plain)
     if len(seen) < len(plain):
         return Audit(_TITLE, tuple(results), false_alarm, len(plain), about, (_NOTHING_ELSE,))
-    asked = answers(SeenRuns(made, tuple(seen)))
-    judged, allotted = _judged(asked, false_alarm)
-    limits = _limits(Effort(made.sizes, made.rate, runs), allotted)
-    return Audit(_TITLE, (*results, *judged), false_alarm, runs, about, limits)
+    asked = judged(answers(SeenRuns(made, tuple(seen))), false_alarm)
+    limits = _limits(Effort(made.sizes, made.rate, runs), asked)
+    return Audit(_TITLE, (*results, *asked), false_alarm, runs, about, limits)
 
 
 _TITLE = "Does the program draw from the law of its plan?"
@@ -377,9 +368,12 @@ def _audit_listed(
     idle = make_idle(plan, usual_idle[0] if records is None else records, source)
     runs, more = (usual[1], usual_idle[1]) if runs is None else (runs, runs)
     results, seen = _small_strata(made, program, runs, progress, more if idle else 0)
+    there = [words for name, words in _FEATURES.items() if getattr(plan, name)]
+    tried = " and ".join(one for one, _ in there)
+    tried = " and ".join(one for one, _ in there)
     about = [
         f"It was run {len(seen)} times on a made file of {made.key.height:,} records in {len(made.sizes):,} small "
-        f"strata of {len(made.types)} kinds, whose exact laws are listed. Tried: {' and '.join(_features(plan))}."
+        f"strata of {len(made.types)} kinds, whose exact laws are listed. Tried: {tried}."
     ]
     if any(one.wrong for one in results):
         return Audit(_TITLE, tuple(results), false_alarm, len(seen), tuple(about), (_NOTHING_ELSE,))
@@ -391,21 +385,21 @@ def _audit_listed(
         plain, more_seen = _seen_in_runs(idle, program, more, progress, runs)
         about.append(
             f"It was run {len(plain)} times on a second file of {_described(idle)}, in which these are idle: "
-            f"{', '.join(_idle(plan, idle.rate))}."
+            f"{', '.join(idly.format(rate=idle.rate) for _, idly in there)}."
         )
         results += plain_results(idle, plain)
         whole = len(more_seen) == len(plain)
         asked += answers(SeenRuns(idle, tuple(more_seen))) if whole else []
     progress.stage("comparing with the law")
-    judged, allotted = _judged(asked, false_alarm)
-    limits = [*listed_limits(laws, allotted)]
+    results_of_laws = judged(asked, false_alarm)
+    limits = [*listed_limits(laws, {one.name: one.allotted for one in results_of_laws})]
     if idle is None:
         limits.append(_NO_IDLE_FILE)
     elif whole:
-        limits += [*_limits(Effort(idle.sizes, idle.rate, more), allotted, " in the second file"), _WHERE_IDLE]
+        limits += [*_limits(Effort(idle.sizes, idle.rate, more), results_of_laws, " in the second file"), _WHERE_IDLE]
     else:
         limits.append("Nothing else was asked of the second file, since the first release that is not whole ends that.")
-    return Audit(_TITLE, (*results, *judged), false_alarm, runs + len(plain), tuple(about), tuple(limits))
+    return Audit(_TITLE, (*results, *results_of_laws), false_alarm, runs + len(plain), tuple(about), tuple(limits))
 
 
 def _small_strata(
@@ -455,35 +449,12 @@ _NO_IDLE_FILE = (
 )
 
 
-def _idle(plan: SwapPlan, rate: float) -> list[str]:
-    """How the features of a plan are idle in the second file."""
-    several = {
-        f"all records that can move have the rate {rate:g}": plan.rates,
-        "no value is to be merged": plan.coarsen,
-        "later rounds have nobody to swap with": plan.rounds,
-    }
-    return [words for words, there in several.items() if there]
-
-
-def _features(plan: SwapPlan) -> list[str]:
-    """What a plan has beyond one rate and one round."""
-    several = {"rates by rule": plan.rates, "merged match values": plan.coarsen, "later rounds": plan.rounds}
-    return [words for words, there in several.items() if there]
-
-
-def _judged(asked: Sequence[Answer], false_alarm: float) -> tuple[list[Result], dict[str, float]]:
-    """The results of all questions, and the part of the false-alarm rate that each of them has."""
-    parts = shares(false_alarm, [one.weight for one in asked])
-    allotted = dict(zip([it.name for it in asked], parts, strict=True))
-    return [_result(it, part) for it, part in zip(asked, parts, strict=True)], allotted
-
-
-def _result(answer: Answer, part: float) -> Result:
-    if answer.unasked:
-        return Result.unasked(answer.name, answer.asked, answer.unasked, part)
-    return Result.tested(
-        answer.name, answer.asked, answer.p_value, part, right=answer.right, wrong=answer.wrong, **answer.numbers
-    )
+_FEATURES = {
+    "rates": ("rates by rule", "all records that can move have the rate {rate:g}"),
+    "coarsen": ("merged match values", "no value is to be merged"),
+    "rounds": ("later rounds", "later rounds have nobody to swap with"),
+}
+"""What a plan may have beyond one rate and one round, by its field; and how that is idle in the second file."""
 
 
 def plan_program(plan: SwapPlan, source: RandomSource | None = None) -> Program:
@@ -535,7 +506,8 @@ def _affordable(
     return int(min(usual[0], max(FEWEST_RECORDS, trial[RECORDS].height * seconds / runs / taken))), runs
 
 
-def _limits(effort: Effort, allotted: Mapping[str, float], where: str = "") -> tuple[str, ...]:
+def _limits(effort: Effort, asked: Sequence[Result], where: str = "") -> tuple[str, ...]:
+    allotted = {one.name: one.allotted for one in asked}
     off, bias = smallest_rate(effort, allotted["rate"]), smallest_bias(effort, allotted["integers"])
     biased = f"integers of a shuffle that fall {100 * bias:.2g}% too often into the lower half"
     return (

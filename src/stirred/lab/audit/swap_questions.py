@@ -16,10 +16,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +33,8 @@ from stirred.lab.audit.laws import (
     number_of_exchanges,
     number_selected,
 )
-from stirred.lab.audit.p_values import smallest_of
+from stirred.lab.audit.p_values import POWER, least_enough, smallest_of
+from stirred.lab.audit.results import Answer
 from stirred.lab.audit.swap_runs import (
     INTEGERS,
     Integers,
@@ -56,8 +56,6 @@ Floats = NDArray[np.float64]
 
 ORDERS = ("order of the file", "held value", "swap value")
 """Orders of the records of a stratum that a program may work in."""
-STRATA_WAYS = 2 + len(ORDERS)
-"""In so many ways strata are looked at for dependence."""
 LISTED = (3, 4, 5)
 """Numbers of moved records whose derangements are all listed."""
 EXCHANGES = 3
@@ -74,22 +72,6 @@ _LEAST_VARIANCE = 25.0
 _NOTHING_MOVED = "no record moved"
 _FEW_MOVED = "too few records move in these runs"
 _BY_THE_RATE = "If the rate itself is another one (see above), that alone can explain it."
-
-
-@dataclass(frozen=True)
-class Answer:
-    """The answer to one question, before a part of the false-alarm rate is allotted to it."""
-
-    name: str
-    asked: str
-    p_value: float
-    right: str
-    wrong: str
-    weight: float = 1.0
-    """Its part of the false-alarm rate, beside those of the other questions."""
-    numbers: dict[str, Any] = field(default_factory=dict)
-    unasked: str = ""
-    """Why it could not be asked, where there was too little to look at."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -279,6 +261,7 @@ def _permutations(seen: SeenRuns) -> Iterator[Answer]:
         for way, sums in zip(INTEGERS, integers, strict=True)
     }
     least = min(chances, key=lambda way: chances[way])
+    few = _too_few_sums([sums for integers, _ in seen.contrasts.values() for sums in integers])
     yield Answer(
         "integers",
         "Are the integers of which a shuffle would be made as often in the lower half as in the upper?",
@@ -286,8 +269,8 @@ def _permutations(seen: SeenRuns) -> Iterator[Answer]:
         "No shuffle shows a bias.",
         f"They are biased, if positions are filled {least}.",
         4.0,
-        {"ways": len(chances), "smallest": least},
-        _too_few_sums([sums for integers, _ in seen.contrasts.values() for sums in integers]),
+        {} if few else {"ways": len(chances), "smallest": least},
+        few,
     )
     patterns = [sums for _, several in seen.contrasts.values() for sums in several]
     yield Answer(
@@ -467,10 +450,9 @@ def _of_order(what: str, words: str, orders: Sequence[OrderSeen]) -> Iterator[An
     )
 
 
-WANTED = 0.999
 _LISTED_UP_TO = 7
-_NEGLIGIBLE, _UNLIKELY = 1e-6, 1e-12
-"""Expected events, and relative probabilities, that make no difference."""
+_UNLIKELY = 1e-12
+"""A relative probability that makes no difference."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -532,52 +514,14 @@ def power_of_bias(effort: Effort, bias: float, allotted: float) -> float:
     return float(stats.norm.sf(needed * larger - bias * math.sqrt(total)))
 
 
-def power_of_selection(effort: Effort, law: Callable[[int], Floats], allotted: float) -> float:
-    """The power of the question ``selected-by-stratum`` if P(K = k) in a stratum of n records is ``law(n)[k]``."""
-    tables = []
-    for size, times in effort.by_size:
-        tables.append((times * law(size), times * number_selected(size, effort.rate)))
-    return _power_of_counts(tables, allotted)
+def smallest_rate(effort: Effort, allotted: float) -> float:
+    """By how much a rate must be off, at least, to be found with the power that is wanted."""
+    return _smallest(lambda off: power_of_rate(effort, effort.rate + off, allotted), (1 - effort.rate) * 0.999)
 
 
-def power_of_exchanges(effort: Effort, law: Callable[[int], Sequence[float]], allotted: float) -> float:
-    """The power of the question ``exchanges`` if k selected records have 0, 1, 2, 3 or more cycles of two with the
-    probabilities ``law(k)``, and are selected as they should be."""
-    under_fault = without = np.zeros(EXCHANGES + 1)
-    for size, times in effort.by_size:
-        number = number_selected(size, effort.rate)
-        for k in np.flatnonzero(times * number > _NEGLIGIBLE):
-            if k >= EXCHANGING:
-                without = without + times * number[k] * np.array(number_of_exchanges(int(k), EXCHANGES))
-                under_fault = under_fault + times * number[k] * np.array(law(int(k)))
-    return _power_of_counts([(under_fault, without)], allotted)
-
-
-def power_of_reuse(effort: Effort, allotted: float) -> float:
-    """The power of the question ``between-strata`` if in each run all strata of a size move alike.
-
-    All pairs of a size then coincide in every run in which such a stratum moves some; one size is enough.
-    """
-    pairs = {size: times // effort.runs // 2 for size, times in effort.by_size}
-    expected = sum(many * effort.runs * chance_of_the_same(size, effort.rate) for size, many in pairs.items())
-    needed = math.ceil(expected) + 1
-    while tails.of_rare_coincidences(needed, expected) >= allotted / STRATA_WAYS:
-        needed += 1
-    return max(
-        float(stats.binom.sf(math.ceil(needed / many) - 1, effort.runs, 1 - number_selected(size, effort.rate)[0]))
-        for size, many in pairs.items()
-        if many
-    )
-
-
-def smallest_rate(effort: Effort, allotted: float, power: float = WANTED) -> float:
-    """By how much a rate must be off, at least, to be found with this power."""
-    return _bisect(lambda off: power_of_rate(effort, effort.rate + off, allotted), (1 - effort.rate) * 0.999, power)
-
-
-def smallest_bias(effort: Effort, allotted: float, power: float = WANTED) -> float:
-    """The smallest bias of integers that is found with this power; 1 if none is."""
-    return _bisect(lambda bias: power_of_bias(effort, bias, allotted), 1.0, power)
+def smallest_bias(effort: Effort, allotted: float) -> float:
+    """The smallest bias of integers that is found with the power that is wanted; 1 if none is."""
+    return _smallest(lambda bias: power_of_bias(effort, bias, allotted), 1.0)
 
 
 @lru_cache(maxsize=65536)
@@ -596,34 +540,6 @@ def variance_of_integers(k: int) -> float:
     return float(np.mean(integers[0] ** 2))
 
 
-def _power_of_counts(tables: list[tuple[Floats, Floats]], allotted: float) -> float:
-    """Of a chi-square test, from the numbers that are to be expected under a fault and without it."""
-    noncentrality, degrees, impossible = 0.0, 0, 0.0
-    for under_fault, without in tables:
-        impossible += float(np.sum(under_fault[without == 0]))
-        starts = tails.cells(without)
-        if len(starts) > 1:
-            found, wanted = np.add.reduceat(under_fault, starts), np.add.reduceat(without, starts)
-            noncentrality += float(np.sum((found - wanted) ** 2 / wanted))
-            degrees += len(starts) - 1
-    if degrees == 0:
-        return -math.expm1(-impossible)
-    low, high = 0.0, 1e9  # the statistic from which on the p-value is below the allotted one
-    for _ in range(200):
-        middle = (low + high) / 2
-        p_value = tails.skewed(float(stats.chi2.sf(middle, degrees)), tails.FEWEST_EXPECTED)
-        low, high = (middle, high) if p_value >= allotted else (low, middle)
-    mean, variance = degrees + noncentrality, 2 * (degrees + 2 * noncentrality)
-    missed = float(stats.norm.cdf((high - mean) / math.sqrt(variance)))
-    return 1 - missed * math.exp(-impossible)  # something that cannot happen is found as soon as it is seen
-
-
-def _bisect(power_at: Callable[[float], float], most: float, power: float) -> float:
-    """The smallest effect that is found with this power; ``most`` if none is."""
-    low, high = 0.0, most
-    if power_at(high) < power:
-        return most
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (middle, high) if power_at(middle) < power else (low, middle)
-    return high
+def _smallest(power_at: Callable[[float], float], most: float) -> float:
+    """The smallest effect that is found with the power that is wanted; ``most`` if that is not."""
+    return most if power_at(most) < POWER else least_enough(lambda effect: power_at(effect) >= POWER, most)

@@ -37,9 +37,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from stirred import errors
@@ -50,9 +50,6 @@ from stirred.noise import RandomSource, shuffle_groups
 from stirred.swap.plan.fields import SwapPlan
 from stirred.swap.plan.sections import LinkedTable
 from stirred.tables.groups import free_label, mixed
-
-if TYPE_CHECKING:
-    import polars as pl
 
 Integers = NDArray[np.int64]
 
@@ -235,8 +232,6 @@ def make_file(
 
 def whole_numbers(column: pl.Series) -> pl.Series:
     """A column as whole numbers, however a program writes them; null where there is none."""
-    import polars as pl
-
     if column.dtype.is_integer():
         return column.cast(pl.Int64, strict=False)
     if column.dtype.is_float():
@@ -343,8 +338,6 @@ def _ids(count: int, source: RandomSource) -> Integers:
 
 def _frame(columns: dict[str, Integers], row: Integers) -> pl.DataFrame:
     """A frame whose i-th row is that of the record (or linked row) with ``row == i``."""
-    import polars as pl
-
     order = np.argsort(row)
     return pl.DataFrame({name: values[order] for name, values in columns.items()})
 

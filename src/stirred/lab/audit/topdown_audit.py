@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from stirred._progress import Progress, Silent
@@ -28,25 +28,19 @@ from stirred.lab.audit.p_values import (
     log_spread,
     mean_p_value,
     smallest_factor,
+    smallest_of,
     spread_power,
     total_rate_at_least,
     unequal_p_values,
 )
+from stirred.lab.audit.programs import Program, Tables
 from stirred.lab.audit.results import FALSE_ALARM, Audit, Result, fewest_runs, require_effort, runs_in_time, shares
-from stirred.lab.audit.topdown_runs import MEASUREMENTS, Agreement, Group, MadeData, Seen, make_data, measurements_of
+from stirred.lab.audit.topdown_runs import Agreement, Group, MadeData, Seen, make_data
 from stirred.noise import RandomSource, SystemSource
+from stirred.topdown.audit_pairs import MEASUREMENTS
 from stirred.topdown.data.counting import GEOGRAPHY, count_tables
 from stirred.topdown.measuring import draw_parts, entries
 from stirred.topdown.plan.fields import TopDownPlan
-
-if TYPE_CHECKING:
-    import polars as pl
-
-Program = Callable[[Mapping[str, "pl.DataFrame"]], Mapping[str, "pl.DataFrame"]]
-"""From the plan's tables by name and ``geography`` to ``measurements``: table, level, geounit, query, cell, value.
-
-Names are those of the plan, cells and geounits those of TopDown's measurement files: values joined by ``*``, ``all``
-for the total. ``table`` may be left out where the plan releases one."""
 
 Array = NDArray[np.float64]
 MOST_RUNS = 1000
@@ -76,7 +70,10 @@ def audit_topdown(
     plan
         The plan that the program claims to follow.
     program
-        What is audited; :func:`plan_program` gives our own.
+        What is audited, from the plan's tables by name and ``geography`` to ``measurements``: table, level, geounit,
+        query, cell, value. Names are those of the plan, cells and geounits those of TopDown's measurement files:
+        values joined by ``*``, ``all`` for the total. ``table`` may be left out where the plan releases one.
+        :func:`plan_program` gives our own.
     runs
         How often to run it; by default as often as :func:`runs_needed` says, and never fewer than twice.
     seconds
@@ -91,7 +88,7 @@ def audit_topdown(
     wanted = _runs_needed(plan, made.groups(), false_alarm) if runs is None else runs
     seen = Seen(made)
     for _ in runs_in_time(wanted, seconds, progress):
-        seen.add(measurements_of(made.plan, program(made.tables)))
+        seen.add(program(made.tables))
     parts = dict(zip(_QUESTIONS, shares(false_alarm, [1.0] * len(_QUESTIONS)), strict=True))
     fit = _fit(seen, parts["fit"])
     results = (
@@ -102,10 +99,10 @@ def audit_topdown(
         fit,
         _mean(seen, parts["mean"]),
         _by_count(seen, parts["by-count"]),
-        _agreeing(seen, "runs", "Is noise drawn afresh in every run?", [seen.runs_agree], parts["runs"]),
-        _agreeing(seen, "places", "Is it drawn afresh for every place and cell?", [seen.units_agree, seen.cells_agree],
-                  parts["places"]),
-        _between_queries(seen, parts["queries"]),
+        _afresh("runs", "Is noise drawn afresh in every run?", _agreements(seen, [seen.runs_agree]), parts["runs"]),
+        _afresh("places", "Is it drawn afresh for every place and cell?",
+                _agreements(seen, [seen.units_agree, seen.cells_agree]), parts["places"]),
+        _afresh("queries", "Is it drawn afresh for every query and level?", _between_queries(seen), parts["queries"]),
         _whole_runs(seen, parts["whole-runs"]),
     )  # fmt: skip
     values = sum(group.truth.size for group in made.groups())
@@ -119,12 +116,10 @@ def audit_topdown(
 
 def plan_program(plan: TopDownPlan, source: RandomSource | None = None) -> Program:
     """Our own program for a plan: counts the tables and measures them, in memory, as a release does."""
-    import polars as pl
-
     source = source or SystemSource()
     known: list[pl.DataFrame] = []  # a list of places, and the names of all values for it: the same in every run
 
-    def run(tables: Mapping[str, pl.DataFrame]) -> Mapping[str, pl.DataFrame]:
+    def run(tables: Tables) -> Tables:
         counted = count_tables(plan, dict(tables))
         found = entries(plan, counted.spine)
         if not known or not known[0].equals(tables[GEOGRAPHY]):
@@ -289,14 +284,9 @@ def _spread(seen: Seen, part: float, other_law: bool) -> Result:
             f"the plan's for {words}."
         )
     return Result.tested(
-        "spread", asked, _of_many(2 * math.exp(logs[worst]), rows),
+        "spread", asked, min(1.0, 2 * math.exp(logs[worst]) * len(rows)),
         part, right="Yes, as far as runs can tell.", wrong=wrong, worst=words, variance_ratio=share,
     )  # fmt: skip
-
-
-def _of_many(p_value: float, tests: Sequence[Any] | int) -> float:
-    """The smallest of several p-values, times their number."""
-    return min(1.0, p_value * (tests if isinstance(tests, int) else len(tests)))
 
 
 def _budget(seen: Seen, plan: TopDownPlan, part: float) -> Result:
@@ -327,7 +317,7 @@ def _fit(seen: Seen, part: float) -> Result:
     ]
     worst = int(np.argmin(p_values))
     return Result.tested(
-        "fit", asked, _of_many(p_values[worst], p_values), part,
+        "fit", asked, smallest_of(p_values), part,
         right="Yes, as far as runs can tell.",
         wrong=f"The noise has another law, for which the stated rho is not proved, where its variance should be "
         f"{seen.laws[worst].parameter}.",
@@ -347,7 +337,7 @@ def _mean(seen: Seen, part: float) -> Result:
     worst = int(np.argmin(p_values))
     words = seen.planned[used[worst]].words if worst < len(used) else "all queries together"
     return Result.tested(
-        "mean", asked, _of_many(p_values[worst], p_values), part,
+        "mean", asked, smallest_of(p_values), part,
         right="Yes, as far as runs can tell.", wrong=f"Counts are shifted to one side: {words}.", worst=words,
     )  # fmt: skip
 
@@ -370,45 +360,40 @@ def _by_count(seen: Seen, part: float) -> Result:
         found.append((count_p_value(positive, nonzero, 0.5), words))
     p_value, words = min(found)
     return Result.tested(
-        "by-count", asked, _of_many(p_value, found), part,
+        "by-count", asked, min(1.0, p_value * len(found)), part,
         right="Yes, as far as runs can tell.", wrong=f"The noise itself tells about the count: {words}.",
     )  # fmt: skip
 
 
-def _agreeing(seen: Seen, name: str, asked: str, agreements: Sequence[Agreement], part: float) -> Result:
-    """Signs that agree too often or too rarely, by query and level and all together."""
-    if not any(one.both[: len(seen.planned)].any() for one in agreements):
-        return Result.unasked(name, asked, _NO_TWO, part)
-    found = []
+def _agreements(seen: Seen, agreements: Sequence[Agreement]) -> list[tuple[float, str]]:
+    """By query and level and all together, how signs agree; nothing where no two values with noise were there."""
+    number, found = len(seen.planned), []
     for agreement in agreements:
-        same, both = agreement.same[: len(seen.planned)], agreement.both[: len(seen.planned)]
+        same, both = agreement.same[:number], agreement.both[:number]
         found += [(count_p_value(int(a), int(b), 0.5), group.words) for a, b, group in
                   zip(same, both, seen.planned, strict=True)]  # fmt: skip
         found.append((count_p_value(int(same.sum()), int(both.sum()), 0.5), "all queries together"))
-    p_value, words = min(found)
-    return Result.tested(
-        name, asked, _of_many(p_value, found), part, right="Yes, as far as runs can tell.",
-        wrong=f"Noise may be used again, and the difference of two values is then free of it: signs of noise agree too "
-        f"often or too rarely for {words}. {_BY_A_SHIFT}",
-        worst=words,
-    )  # fmt: skip
+    return found if any(one.both[:number].any() for one in agreements) else []
 
 
-def _between_queries(seen: Seen, part: float) -> Result:
-    asked = "Is it drawn afresh for every query and level?"
-    number = len(seen.planned)
-    if not np.tril(seen.both, -1).any():
-        return Result.unasked("queries", asked, _NO_TWO, part)
-    found = [(1.0, "")]
-    for one in range(number):
+def _between_queries(seen: Seen) -> list[tuple[float, str]]:
+    """The same for the signs of any two queries."""
+    found = []
+    for one in range(len(seen.planned)):
         for other in range(one):
             both = int(seen.both[one, other])
             same = (both + int(seen.difference[one, other])) // 2
             found.append((count_p_value(same, both, 0.5), f"{seen.planned[one].words} and {seen.planned[other].words}"))
+    return [(1.0, ""), *found] if np.tril(seen.both, -1).any() else []
+
+
+def _afresh(name: str, asked: str, found: Sequence[tuple[float, str]], part: float) -> Result:
+    """Whether signs agree too often or too rarely, by p-values and words of what was compared."""
+    if not found:
+        return Result.unasked(name, asked, _NO_TWO, part)
     p_value, words = min(found)
     return Result.tested(
-        "queries", asked, _of_many(p_value, len(found)), part,
-        right="Yes, as far as runs can tell.",
+        name, asked, min(1.0, p_value * len(found)), part, right="Yes, as far as runs can tell.",
         wrong=f"Noise may be used again, and the difference of two values is then free of it: signs of noise agree too "
         f"often or too rarely for {words}. {_BY_A_SHIFT}",
         worst=words,

@@ -19,24 +19,23 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from stirred import errors
 from stirred.errors import StirredError
 from stirred.lab.audit.laws import gaussian
 from stirred.lab.audit.noise_audit import fit_edges
+from stirred.lab.audit.programs import Tables, measurements_of
+from stirred.topdown.audit_pairs import MEASUREMENTS
 from stirred.topdown.data.constraints import invariant_values, require_kept
 from stirred.topdown.data.counting import GEOGRAPHY, Counted, count_tables
 from stirred.topdown.fitting.relations import relation_groups, require_related
 from stirred.topdown.measuring import Entry, cell_labels, entries
 from stirred.topdown.plan.fields import TopDownPlan
 from stirred.topdown.plan.sections import TOTAL, ConstraintSection, RelationSection, TableSection
-
-if TYPE_CHECKING:
-    import polars as pl
 
 KEYS = ("table", "level", "geounit", "query", "cell")
 """Columns of measurements that say what was measured; a column ``value`` has the noisy count."""
@@ -91,8 +90,6 @@ class MadeData:
 
     def keys(self, entry: Entry) -> pl.DataFrame:
         """The rows that measurements of a query must have, in the order of its units and cells."""
-        import polars as pl
-
         spine = self.counted.spine
         names = spine.names[spine.levels.index(entry.level)].to_pylist()
         labels = cell_labels(self.plan.table(entry.table).schema_of, entry.by).to_pylist()
@@ -127,8 +124,6 @@ def make_data(plan: TopDownPlan) -> MadeData:
 
 
 def _geography(plan: TopDownPlan, leaves: int) -> pl.DataFrame:
-    import polars as pl
-
     columns = {}
     for number, level in enumerate(plan.spine.levels):
         last = _UNITS + 2 * number - 1
@@ -198,8 +193,6 @@ def _raise_to(
 
 def _rows(plan: TopDownPlan, table: TableSection, counts: NDArray[np.int64], leaves: list[str]) -> pl.DataFrame:
     """A row for each record of the occupied leaves, or with a count column one for each cell that holds any."""
-    import polars as pl
-
     cells = np.flatnonzero(counts)
     number = counts[cells] if table.count is None else np.ones(len(cells), dtype=np.int64)
     each = np.repeat(cells, number)
@@ -216,29 +209,8 @@ def _rows(plan: TopDownPlan, table: TableSection, counts: NDArray[np.int64], lea
     return pl.DataFrame(columns)
 
 
-MEASUREMENTS = "measurements"
-"""What the table that a program gives is called."""
 _ALIGNED = 512
 """Positions of each query that are compared with those of every other."""
-
-
-def measurements_of(plan: TopDownPlan, wrote: Mapping[str, pl.DataFrame]) -> pl.DataFrame:
-    """The measurements that a program gave, their names as text; raises if they cannot be read."""
-    import polars as pl
-
-    frame = wrote.get(MEASUREMENTS)
-    if frame is None:
-        raise errors.audit_measurements(f"there is no table '{MEASUREMENTS}'")
-    if "table" not in frame.columns and len(plan.released) == 1:
-        frame = frame.with_columns(pl.lit(plan.released[0].name).alias("table"))
-    missing = [name for name in (*KEYS, "value") if name not in frame.columns]
-    if missing:
-        raise errors.audit_measurements(f"there is no column '{missing[0]}'")
-    kind = frame["value"].dtype
-    values = frame["value"].cast(pl.Int64 if kind.is_integer() else pl.Float64, strict=False)
-    if not kind.is_numeric() or values.null_count() or not bool(values.is_finite().all()):
-        raise errors.audit_measurements("the column 'value' is not all numbers")
-    return frame.select(pl.col(name).cast(pl.String) for name in KEYS).with_columns(values)
 
 
 class Agreement:
@@ -269,8 +241,6 @@ class Seen:
 
     def _begin(self, keys: pl.DataFrame) -> None:
         """Know all groups, also those that the first run shows and the plan does not have, and where they stand."""
-        import polars as pl
-
         listed = {(one.entry.table, one.entry.level, one.entry.query) for one in self.planned}
         others = [row for row in keys.select("table", "level", "query").unique().sort("table", "level", "query").rows()
                   if row not in listed and None not in row]  # fmt: skip
@@ -302,8 +272,9 @@ class Seen:
         self._of_law = [np.flatnonzero(of_position == at) for at in range(len(variances))]
         self.cells = [np.zeros(len(edges) + 1, dtype=np.int64) for edges in self.edges]
 
-    def add(self, frame: pl.DataFrame) -> None:
+    def add(self, made: Tables) -> None:
         """One run."""
+        frame = measurements_of(self._with_table(made), KEYS)
         keys = frame.select(KEYS)
         if self._keys is None or not keys.equals(self._keys):
             if self._keys is None:
@@ -321,6 +292,13 @@ class Seen:
                 self.repeated = self.repeated or (before, self.runs)
         self.runs += 1
 
+    def _with_table(self, made: Tables) -> Tables:
+        """The measurements with the name of their table, which may be left out where the plan releases one."""
+        frame, released = made.get(MEASUREMENTS), self.made.plan.released
+        if frame is None or "table" in frame.columns or len(released) != 1:
+            return made
+        return {MEASUREMENTS: frame.with_columns(pl.lit(released[0].name).alias("table"))}
+
     def _noise(self, frame: pl.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """The noise of each value, 0 where it is missing, and whether it is there."""
         values, places, size = frame["value"].to_numpy(), self._places, len(self._truth)
@@ -330,7 +308,7 @@ class Seen:
         known = places < size
         if not known.all():
             strange = frame.select("table", "level", "query").filter(~known)
-            self.unknown.update(map(_shown, strange.rows()))
+            self.unknown.update(tuple(map(str, row)) for row in strange.rows())
             places, values = places[known], values[known]
         there, noise = np.zeros(size, dtype=np.bool_), np.zeros(size, dtype=np.int64)
         there[places] = True
@@ -388,7 +366,3 @@ def _pairs(groups: Sequence[Group], by_unit: bool) -> tuple[NDArray[np.int64], N
         one.append(lines[0:even:2].ravel())
         other.append(lines[1:even:2].ravel())
     return np.concatenate(one), np.concatenate(other)
-
-
-def _shown(row: tuple[Any, ...]) -> tuple[str, ...]:
-    return tuple(str(part) for part in row)

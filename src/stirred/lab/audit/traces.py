@@ -24,8 +24,9 @@ from stirred import errors
 from stirred._bounded_reading import plain
 from stirred._progress import Progress, Silent
 from stirred.lab.audit import file_traces
+from stirred.lab.audit.p_values import smallest_of
 from stirred.lab.audit.programs import collected
-from stirred.lab.audit.results import FALSE_ALARM, Audit, Result, shares
+from stirred.lab.audit.results import FALSE_ALARM, Answer, Audit, judged, require_effort
 from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.releases.mechanism import Data
 from stirred.tables import open_input
@@ -69,13 +70,12 @@ def audit_release(
     path, progress = Path(release), progress or Silent()
     if not path.exists():
         raise errors.nothing_released(path)
-    if not 0 < false_alarm < 1:
-        raise errors.audit_question("The false-alarm rate", "must be between 0 and 1")
+    require_effort(None, false_alarm)
     progress.stage("reading the release and the input")
     inputs = _inputs(data)
     released, unread = _released(path)
     compared = _paired(released, inputs)
-    tests: list[_Test] = []
+    tests: list[Answer] = []
     moved = 0
     for table, given in compared:
         progress.stage(f"comparing {table.name}")
@@ -84,10 +84,7 @@ def audit_release(
         moved += one.differing()
     progress.stage("looking into the files")
     paths = [one.path for one in inputs.values() if one.path is not None]
-    results = [
-        test.result(allotted) for test, allotted in zip(tests, shares(false_alarm, [1] * len(tests)), strict=True)
-    ]
-    results += file_traces.results(file_traces.look(path), paths, moved)
+    results = [*judged(tests, false_alarm), *file_traces.results(path, paths, moved)]
     title = f"{CONFIDENTIAL} Traces of the input in {path.name}:"
     about = _told(released, compared)
     limits = (*unread, *_LIMITS)
@@ -328,7 +325,7 @@ def _matched(made: pl.DataFrame, given: pl.DataFrame, columns: list[str]) -> Int
 # -- values ----------------------------------------------------------------------------------------------------------
 
 
-def _unchanged_test(one: Compared) -> _Test:
+def _unchanged_test(one: Compared) -> Answer:
     """Whether every released row is one of the input, so that nothing was protected.
 
     In a release of this package that is a draw like any other, with its probability by the plan's law: to call it
@@ -339,81 +336,62 @@ def _unchanged_test(one: Compared) -> _Test:
     same = "Every row of the release is a row of the input: nothing was changed"
     columns = one.unchanged()
     if not columns:
-        return _Test(name, asked, rows, right="Something is.")
+        return _answer(name, asked, rows, right="Something is.")
     matched = int(np.count_nonzero(_matched(one.table.frame, one.given, columns) >= 0))
     if matched < _FEWEST:
-        return _Test(name, asked, matched, unasked=_too_few(matched))
+        return _answer(name, asked, matched, unasked=_too_few(matched))
     if one.table.roles:
         by_chance = f"{same}. The plan allows this outcome; to draw again for it would break the guarantee."
-        return _Test(name, asked, rows, right=by_chance)
+        return _answer(name, asked, rows, right=by_chance)
     aside = ", ".join(f"'{column}'" for column in one.set_aside())
-    return _Test(name, asked, rows, wrong=f"{same}, leaving aside new ids in {aside}." if aside else f"{same}.")
+    return _answer(name, asked, rows, wrong=f"{same}, leaving aside new ids in {aside}." if aside else f"{same}.")
 
 
 # -- order -----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Test:
-    """A question about an order or a column, with its p-value; None where something is seen or nothing can be said."""
-
-    name: str
-    asked: str
-    rows: int
-    p_value: float | None = None
-    right: str = ""
-    wrong: str = ""
-    unasked: str = ""
-    """Why it could not be asked."""
-
-    def result(self, allotted: float) -> Result:
-        """The result, wrong where words for that are all there are."""
-        if self.unasked:
-            return Result.unasked(self.name, self.asked, self.unasked, allotted, rows=self.rows)
-        if self.p_value is None:
-            return Result.seen(
-                self.name, self.asked, not self.right, right=self.right, wrong=self.wrong, rows=self.rows
-            )
-        return Result.tested(
-            self.name, self.asked, self.p_value, allotted, right=self.right, wrong=self.wrong, rows=self.rows
-        )
+def _answer(
+    name: str, asked: str, rows: int, p_value: float | None = None, right: str = "", wrong: str = "", unasked: str = ""
+) -> Answer:
+    """The answer to a question about the rows of a table, or about so many of them as could be matched."""
+    return Answer(name, asked, p_value, right, wrong, numbers={"rows": rows}, unasked=unasked)
 
 
 def _too_few(matched: int) -> str:
     return f"only {matched:,} rows could be matched with the input"
 
 
-def _table_tests(one: Compared) -> list[_Test]:
+def _table_tests(one: Compared) -> list[Answer]:
     """All questions about one table."""
     order = _order_test(one)
     return [_unchanged_test(one), _old_order_test(one), order, *_id_tests(one, order)]
 
 
-def _old_order_test(one: Compared) -> _Test:
+def _old_order_test(one: Compared) -> Answer:
     """Whether the order of rows is nearly a function of the released values, so that rows out of order stand out."""
     asked = f"Are rows of '{one.table.name}' sorted by values that some of them no longer have?"
     by = _nearly_sorted(one)
     outliers = f"They are: but for few rows they are sorted by '{by}', and these show themselves as moved."
     right = "They are not." if by is None else ""
-    return _Test(f"old-order-{one.table.name}", asked, one.table.frame.height, right=right, wrong=outliers)
+    return _answer(f"old-order-{one.table.name}", asked, one.table.frame.height, right=right, wrong=outliers)
 
 
-def _order_test(one: Compared) -> _Test:
+def _order_test(one: Compared) -> Answer:
     """Whether the order of rows follows that of the input, where it is not a function of the released values."""
     asked = f"Does the order of rows of '{one.table.name}' follow that of the input?"
     name, matched = f"row-order-{one.table.name}", int(np.count_nonzero(one.place >= 0))
     p_values = [chance_of_order(groups, place) for groups, place in _unexplained(one)]
     if matched < _FEWEST:
-        return _Test(name, asked, matched, unasked=_too_few(matched))
+        return _answer(name, asked, matched, unasked=_too_few(matched))
     if not p_values:
-        return _Test(name, asked, matched, right="It does not: rows are sorted by what is released.")
-    return _Test(
+        return _answer(name, asked, matched, right="It does not: rows are sorted by what is released.")
+    return _answer(
         name,
         asked,
         matched,
-        min(1.0, min(p_values) * len(p_values)),
-        "Nothing shows that it does.",
-        "It does: rows that could be matched with the input stand in its order more often than by chance.",
+        smallest_of(p_values),
+        right="Nothing shows that it does.",
+        wrong="It does: rows that could be matched with the input stand in its order more often than by chance.",
     )
 
 
@@ -547,13 +525,13 @@ def chance_of_order(groups: Integers, place: Integers) -> float:
     kept = int(np.count_nonzero((np.abs(np.diff(rank)) == 1) & (np.diff(groups) == 0)))
     several = max(1, int(np.count_nonzero(sizes > 1)))
     p_values.append(math.exp(min(0.0, kept * math.log(2 * several) - math.lgamma(kept + 1))))
-    return min(1.0, len(p_values) * min(p_values))
+    return smallest_of(p_values)
 
 
 # -- ids -------------------------------------------------------------------------------------------------------------
 
 
-def _id_tests(one: Compared, order: _Test) -> Iterator[_Test]:
+def _id_tests(one: Compared, order: Answer) -> Iterator[Answer]:
     """Whether columns that could be ids are those of the input, or number its rows.
 
     A column that numbers the released rows tells what their order tells: it is judged by the p-value of that.
@@ -570,21 +548,23 @@ def _id_tests(one: Compared, order: _Test) -> Iterator[_Test]:
             # A link ascends with records, while rows may stand in the input's order only within these.
             chance = None if role == "link" else order.p_value
             numbers = "It does: it numbers the released rows, and these stand in the input's order."
-            yield _Test(told, asked, frame.height, chance, "It does not: it numbers the released rows.", numbers)
+            yield _answer(
+                told, asked, frame.height, chance, right="It does not: it numbers the released rows.", wrong=numbers
+            )
         elif (owner := _holds_ids_of(frame[name], one.given)) is not None:
             survives = f"It does: it holds the values of the input's column '{owner}', different in nearly every row."
-            yield _Test(told, asked, frame.height, wrong=survives)
+            yield _answer(told, asked, frame.height, wrong=survives)
         elif len(rows) < _FEWEST:
-            yield _Test(told, asked, len(rows), unasked=_too_few(len(rows)))
+            yield _answer(told, asked, len(rows), unasked=_too_few(len(rows)))
         else:
-            yield _Test(
+            yield _answer(
                 told,
                 asked,
                 len(rows),
                 _chance_of_ids(frame[name], one),
-                "Nothing shows that it does.",
-                "It does: its values are the input's own, or ascend or descend with its rows, more often than by "
-                "chance.",
+                right="Nothing shows that it does.",
+                wrong="It does: its values are the input's own, or ascend or descend with its rows, more often than "
+                "by chance.",
             )
 
 
@@ -600,7 +580,7 @@ def _chance_of_ids(column: pl.Series, one: Compared) -> float:
         if _nearly_distinct(one.given[name]):
             agreeing = int((column[rows] == one.given[name][one.place[rows]]).sum())
             p_values.append(math.exp(-math.lgamma(agreeing + 1)))
-    return min(1.0, len(p_values) * min(p_values))
+    return smallest_of(p_values)
 
 
 def _numbers_the_rows(column: pl.Series, role: str | None) -> bool:

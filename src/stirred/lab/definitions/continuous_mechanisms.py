@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Protocol
@@ -28,6 +28,7 @@ from stirred import errors
 from stirred._calls import refuses_wrong_arguments
 from stirred._display import brief
 from stirred._lazy import later
+from stirred.loss.argument_checks import SUM_TOLERANCE
 from stirred.spec.blocks import Budget, OutputPremetric, lipschitz
 from stirred.spec.kinds.kind import Noise
 from stirred.spec.order.finite_flavors import Datasets, FiniteFlavor, explicit
@@ -47,7 +48,6 @@ TAIL = 45.0
 """Half-lives of a tail that are cut into cells; beyond is one more."""
 ROUNDED = 1e-12
 """Ratios of densities and totals of masses are rounded by a smaller part."""
-SUM_TOLERANCE = 1e-9
 FAINT, BLURRED = 1e-290, 1e-12
 """Smaller masses have lost their digits: those of known families, and those of laws of one's own."""
 
@@ -212,19 +212,15 @@ class ContinuousMechanism:
         epsilon = 0.5 (to within 0): '0' and '1', 1 apart, have laws 0.5 apart
         """
         finite = self._seen(flavor, datasets)
-        power, found, pairs = finite.output.kind.power, [], []
-        between: dict[tuple[int, int], tuple[float, float]] = {}
-        for number, mask in enumerate(finite.universes):
-            low = high = 0.0
-            for one, other in np.argwhere(finite.compared & np.outer(mask, mask)).tolist():
-                lower, upper = self._between(finite, one, other, between)
-                distance = float(finite.distances[one, other])
-                low = max(low, _ratio(lower, distance) ** power)
-                ratio = _ratio(upper, distance) ** power
-                names = finite.names[one], finite.names[other]
-                pairs.append((ratio, Pair(*names, distance, upper, finite.members(number))))
-                high = max(high, ratio)
-            found.append((low, high))
+        power, pairs = finite.output.kind.power, []
+        found = [(0.0, 0.0)] * len(finite.universes)
+        for number, one, other, (lower, upper) in self._pairs(finite):
+            distance = float(finite.distances[one, other])
+            ratio = _ratio(upper, distance) ** power
+            names = finite.names[one], finite.names[other]
+            pairs.append((ratio, Pair(*names, distance, upper, finite.members(number))))
+            low, high = found[number]
+            found[number] = max(low, _ratio(lower, distance) ** power), max(high, ratio)
         _, worst = max(pairs, key=lambda pair: pair[0], default=(0.0, None))
         lower, upper = (max((ends[side] for ends in found), default=0.0) for side in (0, 1))
         return LossBounds(finite.output, lower, upper, tuple(found), worst)
@@ -234,21 +230,18 @@ class ContinuousMechanism:
         divergence enclose what is allowed."""
         finite = self._seen(specification, datasets)
         budgets = specification.budget.by_universe or (specification.budget.number,) * len(finite.universes)
-        between: dict[tuple[int, int], tuple[float, float]] = {}
         unsure = ""
-        for mask, budget in zip(finite.universes, budgets, strict=True):
-            for one, other in np.argwhere(finite.compared & np.outer(mask, mask)).tolist():
-                constant = math.inf if budget == math.inf else lipschitz(finite.output, budget)
-                allowed = math.inf if constant == math.inf else float(finite.distances[one, other]) * constant
-                lower, upper = self._between(finite, one, other, between)
-                said = (
-                    f"'{finite.names[one]}' and '{finite.names[other]}' have laws between {lower:.6g} and {upper:.6g} "
-                    f"apart in {finite.output.symbol}, where {allowed:.6g} is allowed"
-                )
-                if lower > allowed * (1 + ROUNDED):
-                    return answer("no", said)
-                if upper > allowed * (1 + 2 * ROUNDED):
-                    unsure = said
+        for number, one, other, (lower, upper) in self._pairs(finite):
+            constant = math.inf if budgets[number] == math.inf else lipschitz(finite.output, budgets[number])
+            allowed = math.inf if constant == math.inf else float(finite.distances[one, other]) * constant
+            said = (
+                f"'{finite.names[one]}' and '{finite.names[other]}' have laws between {lower:.6g} and {upper:.6g} "
+                f"apart in {finite.output.symbol}, where {allowed:.6g} is allowed"
+            )
+            if lower > allowed * (1 + ROUNDED):
+                return answer("no", said)
+            if upper > allowed * (1 + 2 * ROUNDED):
+                unsure = said
         return answer("unknown", unsure) if unsure else answer("yes", "no two laws are further apart than is allowed")
 
     def specified(
@@ -276,14 +269,15 @@ class ContinuousMechanism:
             raise errors.different_datasets(sorted(set(self.datasets) ^ set(finite.names)))
         return finite
 
-    def _between(
-        self, finite: FiniteFlavor, one: int, other: int, known: dict[tuple[int, int], tuple[float, float]]
-    ) -> tuple[float, float]:
-        if (one, other) not in known:
-            known[one, other] = divergence_bounds(
-                finite.output, self.law(finite.names[one]), self.law(finite.names[other])
-            )
-        return known[one, other]
+    def _pairs(self, finite: FiniteFlavor) -> Iterator[tuple[int, int, int, tuple[float, float]]]:
+        """By the number of their universe, pairs that are compared, with the bounds of the divergence of their laws."""
+        known: dict[tuple[int, int], tuple[float, float]] = {}
+        for number, mask in enumerate(finite.universes):
+            for one, other in np.argwhere(finite.compared & np.outer(mask, mask)).tolist():
+                if (one, other) not in known:
+                    laws = (self.law(finite.names[place]) for place in (one, other))
+                    known[one, other] = divergence_bounds(finite.output, *laws)
+                yield number, one, other, known[one, other]
 
 
 def divergence_bounds(output: OutputPremetric, f: ContinuousLaw, g: ContinuousLaw) -> tuple[float, float]:

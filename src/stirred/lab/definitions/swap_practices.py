@@ -1,11 +1,16 @@
-"""What other swappers do and the theorem does not cover: their exact laws and losses on small examples, by enumeration.
+"""Swaps of few records by enumeration: the exact law and loss of this package's, and of what other swappers do.
 
 First come the parts of which practices are made: who is selected, how the selected move, what is released. Some are not
 what this package does; their docstrings say what they do. Rates may be floats, where speed counts for more than
-exactness. Then the practices. An example is a few households of one stratum in all files that agree on the published
-counts, and a practice is the law of the released table for each of these files. Held values are written as numbers,
-swap values as letters. Beside every practice stands the swap of this package on the same households: its exact loss is
-never above the theorem's epsilon.
+exactness. Then the swap of this package on one small stratum (Algorithm 3.2.1): a table lists its records as pairs
+(held value, swap value), sorted, since the order of rows is never released, and a universe holds all tables with the
+same two margins. Everything is exact but the logarithms; the cost is that of all permutations of the records, so at
+most seven.
+
+Last come the practices, which the theorem does not cover. An example is a few households of one stratum in all files
+that agree on the published counts, and a practice is the law of the released table for each of these files. Held values
+are written as numbers, swap values as letters. Beside every practice stands the swap of this package on the same
+households: its exact loss is never above the theorem's epsilon.
 
 >>> print(practice("unique-in-county"))
 unique-in-county        5.50   4.31   7.32   1.331 times the bound
@@ -26,12 +31,14 @@ from stirred import errors
 from stirred.loss.curves.swap_laws import derangements
 from stirred.spec import FiniteMechanism, Flavor, Invariant, flavors
 from stirred.spec.order.finite_mechanisms import Loss
-from stirred.swap.law.theorem import epsilon_of_rates
+from stirred.swap.law.theorem import epsilon_of_rates, require_rate
 
 Record = tuple[str, ...]
 """Held value, swap value and, where there is one, a score that is not released: + or -."""
 File = tuple[Record, ...]
 """Sorted, so that slot by slot all files of a universe have the same held values."""
+Table = tuple[tuple[int, int], ...]
+"""Pairs of held and swap value of one stratum, sorted."""
 Rates = Sequence[Fraction]
 Places = Mapping[int, int] | Sequence[int]
 Selection = dict[tuple[int, ...], Fraction]
@@ -241,15 +248,83 @@ def _summed(chances: Iterable[tuple[str, Fraction]]) -> Law:
     return law
 
 
-def name_of(file: File) -> str:
-    """The records one after the other."""
-    return " ".join("".join(one) for one in file)
+def name_of(file: File | Table) -> str:
+    """The records one after the other, held value first."""
+    return " ".join("".join(map(str, one)) for one in file)
 
 
 def swap_flavor() -> Flavor:
     """Households that are replaced, within files that agree on both margins."""
     return flavors.pure("household", invariants=[Invariant("household", by=(name,)) for name in ("held", "swapped")])
 
+
+# -- the swap of this package on one stratum ------------------------------------------------------------------
+
+MOST_RECORDS = 7
+
+
+def tables_of(held_totals: Sequence[int], swapped_totals: Sequence[int]) -> tuple[Table, ...]:
+    """All tables with these margins: one universe of a swap.
+
+    >>> [name_of(table) for table in tables_of((1, 1), (1, 1))]
+    ['00 11', '01 10']
+    """
+    if sum(held_totals) != sum(swapped_totals):
+        raise errors.parameter_out_of_range("swapped_totals", swapped_totals, "as many records as held_totals")
+    held = [value for value, count in enumerate(held_totals) for _ in range(count)]
+    swapped = [value for value, count in enumerate(swapped_totals) for _ in range(count)]
+    _require_few(len(held))
+    return tuple(sorted({_sorted(held, order) for order in itertools.permutations(swapped)}))
+
+
+def released_law(table: Table, rate: Fraction) -> dict[Table, Fraction]:
+    """The probability of each table that a swap can release from this one (Algorithm 3.2.1).
+
+    >>> law = released_law(((0, 0), (1, 1)), Fraction(1, 20))
+    >>> law[((0, 0), (1, 1))] / law[((0, 1), (1, 0))]
+    Fraction(361, 1)
+    """
+    require_rate(rate)
+    _require_few(len(table))
+    law: dict[Table, Fraction] = {}
+    held = [record[0] for record in table]
+    for order, chance in swap_moves((rate,) * len(table)):
+        released = _sorted(held, [table[i][1] for i in order])
+        law[released] = law.get(released, Fraction(0)) + chance
+    return law
+
+
+def as_mechanism(tables: Sequence[Table], rate: Fraction) -> FiniteMechanism:
+    """The swap of these tables as a finite mechanism; datasets and outputs are named by :func:`name_of`."""
+    return FiniteMechanism.of(
+        {name_of(x): {name_of(z): chance for z, chance in released_law(x, rate).items()} for x in tables}
+    )
+
+
+def exact_loss(tables: Sequence[Table], rate: Fraction) -> Loss:
+    """The smallest epsilon of a swap of these tables, under the invariants that it induces and D_Mult.
+
+    >>> round(exact_loss(tables_of((2, 1), (2, 1)), Fraction(1, 20)).number, 6)
+    2.932834
+    """
+    return as_mechanism(tables, rate).loss(swap_flavor(), as_files(tables))
+
+
+def as_files(tables: Sequence[Table]) -> dict[str, list[dict[str, int]]]:
+    """The records of each table, by its name."""
+    return {name_of(table): [{"held": h, "swapped": s} for h, s in table] for table in tables}
+
+
+def _sorted(held: Sequence[int], swapped: Sequence[int]) -> Table:
+    return tuple(sorted(zip(held, swapped, strict=True)))
+
+
+def _require_few(records: int) -> None:
+    if records > MOST_RECORDS:
+        raise errors.parameter_out_of_range("records", records, f"at most {MOST_RECORDS}: all permutations are listed")
+
+
+# -- practices ---------------------------------------------------------------------------------------------------
 
 LOW, HALF, HIGH = Fraction("0.02"), Fraction("0.5"), Fraction("0.98")
 

@@ -34,6 +34,7 @@ from stirred._calls import refuses_wrong_arguments
 from stirred._display import brief
 from stirred.loss import divergences
 from stirred.loss.argument_checks import (
+    SUM_TOLERANCE,
     Number,
     distributions,
     finite,
@@ -49,8 +50,6 @@ from stirred.spec.blocks import Budget, OutputPremetric
 from stirred.spec.order.finite_mechanisms import FiniteMechanism, divergence
 
 Probability = Fraction | float
-
-SUM_TOLERANCE = 1e-9
 
 
 @brief

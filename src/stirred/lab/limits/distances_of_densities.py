@@ -1,9 +1,4 @@
-"""The range of log density ratios within one family, in closed form: Laplace, normal and gamma.
-
-Only members with the same tails have a finite range, which is why Laplace noise of one scale gives differential privacy
-and normal noise does not.
-
-Distances between densities on the line: closed forms where they are known, certified bounds elsewhere.
+"""Distances between densities on the line: closed forms where they are known, certified bounds elsewhere.
 
 A :class:`stirred.limits.Density` is monotone between its breaks. That alone encloses it on every cell of a grid,
 between its values at the ends of the cell, and so encloses suprema of log ratios and integrals, with no assumption
@@ -13,6 +8,11 @@ have closed forms.
 Keep in mind: results are :class:`stirred.loss.Bounds`, and the number asked for lies between them
 (up to the rounding of single evaluations, and if pieces are as monotone as they were said to be). A supremum that no
 finite grid can bound has an infinite upper bound.
+
+The range of log density ratios within one family, in closed form: Laplace, normal and gamma.
+
+Only members with the same tails have a finite range, which is why Laplace noise of one scale gives differential privacy
+and normal noise does not.
 
 Measures with atoms and a density, such as a clamped output, whose ends hold all that would lie beyond them.
 

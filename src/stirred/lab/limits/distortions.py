@@ -30,7 +30,7 @@ from stirred import errors
 from stirred._calls import refuses_wrong_arguments
 from stirred._display import brief
 from stirred._lazy import later
-from stirred.lab.limits.measure_intervals import ROUNDING, MeasureInterval, ProbabilityInterval, events, functions
+from stirred.lab.limits.measure_intervals import ROUNDING, Expectations, MeasureInterval, events, functions
 from stirred.limits.distances import (
     approximate_distance,
     density_ratio_distance,
@@ -90,7 +90,7 @@ class Mixture(NamedTuple):
 
 @brief
 @dataclass(frozen=True, eq=False)
-class DistortionModel:
+class DistortionModel(Expectations):
     """The probabilities P with d(P, P0) <= r: a closed ball about the nucleus P0 (Definition C.4.2).
 
     >>> ball = DistortionModel([0.5, 0.3, 0.2], 0.1, "total-variation")
@@ -134,10 +134,6 @@ class DistortionModel:
         """The largest expectation over the members."""
         values = functions(function, len(self.nucleus))
         return np.asarray((self.attaining(values) * values).sum(axis=-1))
-
-    def lower_expectation(self, function: ArrayLike) -> Array:
-        """The smallest expectation over the members."""
-        return -self.upper_expectation(-functions(function, len(self.nucleus)))
 
     def upper_probability(self, event: ArrayLike) -> Array:
         """The largest probability of an event."""
@@ -214,11 +210,7 @@ def continuity_radius(mu: ArrayLike, distance: Number) -> float:
 
 
 def _multiplicative(nucleus: Array, radius: float, values: Array) -> Array:
-    return ProbabilityInterval(*_ends(MeasureInterval.around(nucleus, radius))).attaining(values)
-
-
-def _ends(interval: MeasureInterval) -> tuple[Array, Array]:
-    return interval.lower, interval.upper
+    return MeasureInterval.around(nucleus, radius).probabilities().attaining(values)
 
 
 def _density_ratio(nucleus: Array, radius: float, values: Array) -> Array:

@@ -41,13 +41,25 @@ MOST_LISTED = 16
 """On more outcomes the extreme points, about two to their number, are not listed."""
 
 
+class Expectations:
+    """A set of measures, of which the largest expectation of any function is known."""
+
+    def upper_expectation(self, function: ArrayLike) -> Array:
+        """The largest expectation over the members, for each function on the last axis."""
+        raise NotImplementedError
+
+    def lower_expectation(self, function: ArrayLike) -> Array:
+        """The smallest expectation over the members."""
+        return -self.upper_expectation(-np.asarray(function, dtype=np.float64))
+
+
 # -- intervals of measures -----------------------------------------------------------------------------------
 
 
 @refuses_wrong_arguments
 @brief
 @dataclass(frozen=True, eq=False)
-class MeasureInterval:
+class MeasureInterval(Expectations):
     """I(L, U), all measures mu with L <= mu <= U on every event (Definition 5.3.1); upper masses may be infinite.
 
     >>> around = MeasureInterval.around([0.5, 0.3, 0.2], math.log(2))
@@ -159,10 +171,6 @@ class MeasureInterval:
         means = np.where(endless, np.maximum(means, ranked), means)
         return np.asarray(np.clip(np.max(means, axis=-1), np.min(values, axis=-1), np.max(values, axis=-1)))
 
-    def lower_expectation(self, function: ArrayLike) -> Array:
-        """The smallest mu(f)/mu(1) over the non-zero members."""
-        return -self.upper_expectation(-functions(function, len(self.lower)))
-
     def upper_probability(self, event: ArrayLike) -> Array:
         """The largest mu(A)/mu(everything)."""
         return self.upper_expectation(events(event, len(self.lower)))
@@ -197,7 +205,7 @@ class MeasureInterval:
 @refuses_wrong_arguments
 @brief
 @dataclass(frozen=True, eq=False)
-class ProbabilityInterval:
+class ProbabilityInterval(Expectations):
     """I_1(L, U), the probabilities between two measures: a credal set; it must not be empty.
 
     >>> credal = MeasureInterval.around([0.5, 0.3, 0.2], math.log(2)).probabilities()
@@ -246,10 +254,6 @@ class ProbabilityInterval:
         """The largest expectation over the members, for each function on the last axis."""
         values = functions(function, len(self.lower))
         return np.asarray((self.attaining(values) * values).sum(axis=-1))
-
-    def lower_expectation(self, function: ArrayLike) -> Array:
-        """The smallest expectation over the members."""
-        return -self.upper_expectation(-functions(function, len(self.lower)))
 
     def upper_expectation_given(self, function: ArrayLike, event: ArrayLike) -> Array:
         """The largest E(f | B) over the members. The event must have a positive lower probability.
@@ -363,7 +367,7 @@ LARGEST = 600.0
 
 @brief
 @dataclass(frozen=True, eq=False)
-class DensityRatioNeighbourhood:
+class DensityRatioNeighbourhood(Expectations):
     """N_r(P), the probabilities Q with d_DR(P, Q) <= r: all odds within a factor e^r of those of P (section 5.8).
 
     An infinite radius leaves only the support, as in :meth:`MeasureInterval.around`: the limit of finite radii.
@@ -396,10 +400,6 @@ class DensityRatioNeighbourhood:
     def upper_expectation(self, function: ArrayLike) -> Array:
         """The largest expectation over the members, for each function on the last axis."""
         return self.interval.upper_expectation(function)
-
-    def lower_expectation(self, function: ArrayLike) -> Array:
-        """The smallest expectation over the members."""
-        return self.interval.lower_expectation(function)
 
     def upper_probability(self, event: ArrayLike) -> Array:
         """p e^r / (p e^r + 1 - p), p the probability of the event under the centre."""

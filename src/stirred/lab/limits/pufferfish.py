@@ -1,12 +1,4 @@
-"""Attackers for datasets of records: models of the data that Pufferfish is asked about (Remark 5.8.5).
-
-Each is a distribution over all vectors of n values, in the order of :meth:`stirred.limits.DatabaseGraph.hamming`.
-
-Keep in mind: attackers for whom records are independent learn about one record at most what
-differential privacy allows, and those who know all records but one learn that much. Attackers for whom records depend
-on each other can learn up to n times as much about one record.
-
-Pufferfish privacy on listed datasets: attackers, secrets, pairs of secrets, and what a mechanism lets them tell.
+"""Pufferfish privacy on listed datasets: attackers, secrets, pairs of secrets, and what a mechanism lets them tell.
 
 An *attacker* is a distribution theta of the data; a *secret* (a conjecture, in chapter 5) is an event about the data;
 a *pair* names two secrets that must not be told apart. A mechanism satisfies epsilon-PufferFish if for each attacker
@@ -17,6 +9,14 @@ are the nodes of a graph whose edges are the pairs, and d(theta, theta') is the 
 Keep in mind: where an attacker gives one secret of a pair probability 0 the conditional
 distribution does not exist, and this attacker and pair are skipped, as the definition has it. A secret that no attacker
 finds possible, or a pair that is skipped for all of them, would promise nothing and is refused.
+
+Attackers for datasets of records: models of the data that Pufferfish is asked about (Remark 5.8.5).
+
+Each is a distribution over all vectors of n values, in the order of :meth:`stirred.limits.DatabaseGraph.hamming`.
+
+Keep in mind: attackers for whom records are independent learn about one record at most what
+differential privacy allows, and those who know all records but one learn that much. Attackers for whom records depend
+on each other can learn up to n times as much about one record.
 """
 
 from __future__ import annotations
@@ -209,7 +209,7 @@ class Pufferfish:
     def loss(self, rows: ArrayLike) -> PufferfishLoss:
         """The smallest epsilon, over all attackers and pairs (equation 5.16). ``rows`` has P_x for each dataset."""
         given = self._outputs(rows)
-        lowest, highest = log_ratio_range(given[:, self._firsts], given[:, self._seconds])
+        lowest, highest = log_ratio_range(given[:, self._ends[0]], given[:, self._ends[1]])
         losses = np.where(self._defined, np.maximum(-lowest, highest), -math.inf)
         attacker, pair = divmod(int(np.argmax(losses)), len(self.pairs))
         return PufferfishLoss(float(losses[attacker, pair]) + 0.0, list(self.attackers)[attacker], self.pairs[pair])
@@ -227,8 +227,8 @@ class Pufferfish:
         Skipped attackers and pairs are not a number; outputs that are possible given neither secret have ratio 1.
         """
         joint = self._joint @ mechanism(rows, self._listed)
-        first, second = joint[:, self._firsts], joint[:, self._seconds]
-        prior = self._masses[:, self._seconds] / np.where(self._defined, self._masses[:, self._firsts], math.nan)
+        first, second = joint[:, self._ends[0]], joint[:, self._ends[1]]
+        prior = self._masses[:, self._ends[1]] / np.where(self._defined, self._masses[:, self._ends[0]], math.nan)
         with np.errstate(divide="ignore", invalid="ignore"):
             ratios = np.where((first == 0) & (second == 0), 1.0, first / second * prior[..., None])
         return np.where(self._defined[..., None], ratios, math.nan)
@@ -267,7 +267,7 @@ class Pufferfish:
         edges = [
             (names[nodes[a, first]], names[nodes[a, second]])
             for a in range(len(nodes))
-            for first, second, defined in zip(self._firsts, self._seconds, self._defined[a], strict=True)
+            for first, second, defined in zip(*self._ends, self._defined[a], strict=True)
             if defined
         ]
         return DatabaseGraph.of_edges(names, edges)
@@ -367,17 +367,14 @@ class Pufferfish:
         return np.asarray(self._joint.sum(axis=-1))
 
     @cached_property
-    def _firsts(self) -> NDArray[np.intp]:
-        return np.array([self._secret(first) for first, _ in self.pairs], dtype=np.intp)
-
-    @cached_property
-    def _seconds(self) -> NDArray[np.intp]:
-        return np.array([self._secret(second) for _, second in self.pairs], dtype=np.intp)
+    def _ends(self) -> NDArray[np.intp]:
+        """The first secrets of all pairs, and the second ones."""
+        return np.array([[self._secret(name) for name in pair] for pair in self.pairs], dtype=np.intp).reshape(-1, 2).T
 
     @cached_property
     def _defined(self) -> NDArray[np.bool_]:
         """Attackers x pairs: whether both secrets are possible."""
-        return np.asarray((self._masses[:, self._firsts] > 0) & (self._masses[:, self._seconds] > 0))
+        return np.asarray((self._masses[:, self._ends[0]] > 0) & (self._masses[:, self._ends[1]] > 0))
 
     def _outputs(self, rows: ArrayLike) -> Array:
         """The law of the output given each secret: attackers x secrets x outputs; some of mass where impossible."""

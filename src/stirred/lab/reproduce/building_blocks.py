@@ -30,9 +30,10 @@ from stirred.lab.definitions.multiverses import (
 from stirred.lab.reproduce.catalogue import Forms, computation
 from stirred.lab.reproduce.examples import (
     NAMES,
+    chain,
+    divided,
     flavor_of,
     laws_a_delta_apart,
-    one_apart,
     pairs_of_laws,
     power_of_tests,
     spread_laws,
@@ -41,14 +42,11 @@ from stirred.lab.reproduce.examples import (
 from stirred.loss.divergences import approximate, multiplicative, normalised_renyi, power_curve, total_variation
 from stirred.spec import (
     Budget,
-    Domain,
     FiniteMechanism,
-    Flavor,
     InputPremetric,
     Invariant,
     Multiverse,
     OutputPremetric,
-    Specification,
     compose,
     flavors,
     may_publish_budget,
@@ -58,6 +56,8 @@ from stirred.spec.order.finite_mechanisms import divergence, randomised_response
 from stirred.spec.order.implication import implies_by_table, witness
 
 _SLACK = 1 + 1e-9
+_HALVES = ("a", "b"), ("c", "d")
+_OVERLAPPING = ("a", "b"), ("b", "c", "d")
 _KEPT = math.log(100 / 99)
 """Epsilon of the example of section 1.2.2: e^-epsilon is 99/100."""
 
@@ -172,7 +172,7 @@ def group_factor(records: int) -> Fraction:
 @computation
 def infinite_distances_are_not_compared() -> bool:
     """Whether, at budget 0, datasets at a finite distance may not be told apart, and at an infinite one they may."""
-    apart = flavor_of({("a", "b"): 1, ("c", "d"): 1}, OutputPremetric())  # all others are infinitely far
+    apart = flavor_of({("a", "b"): 1, ("c", "d"): 1})  # all others are infinitely far
     pairs, each = dict(zip(NAMES, "1122", strict=True)), dict(zip(NAMES, NAMES, strict=True))
     told = [FiniteMechanism.releases(groups, str).satisfies(apart.at(0)).verdict for groups in (pairs, each)]
     return told == ["yes", "no"]
@@ -198,8 +198,7 @@ def proposition_2_4_12() -> bool:
 def proposition_2_4_13() -> bool:
     """Whether finer universes have a specification that is implied, and no larger loss."""
     for flavor, mechanism in worlds():
-        coarse = replace(flavor, multiverse=Multiverse((), (NAMES,)))
-        fine = replace(flavor, multiverse=Multiverse((), (("a", "b"), ("c", "d"))))
+        coarse, fine = divided(flavor, NAMES), divided(flavor, *_HALVES)
         if implies_by_table(coarse.at(1), fine.at(1)).verdict != "yes":
             return False
         if mechanism.loss(fine).number > mechanism.loss(coarse).number * _SLACK:
@@ -210,9 +209,7 @@ def proposition_2_4_13() -> bool:
 @computation
 def single_datasets_are_promised_nothing() -> bool:
     """Whether any mechanism satisfies any budget if every universe holds one dataset."""
-    alone = replace(
-        flavor_of(one_apart(), OutputPremetric()), multiverse=Multiverse((), tuple((name,) for name in NAMES))
-    )
+    alone = flavor_of(None, *((name,) for name in NAMES))
     told = FiniteMechanism.releases({name: name for name in NAMES}, str)
     return told.satisfies(alone.at(0)).verdict == "yes"
 
@@ -330,11 +327,7 @@ def theorem_2_5_5(rising: bool) -> bool:
 @computation
 def loss_of_a_constant() -> float:
     """The loss of a mechanism that publishes the same whatever the data."""
-    return (
-        FiniteMechanism.releases(dict.fromkeys(NAMES, "the data"), str)
-        .loss(flavor_of(one_apart(), OutputPremetric()))
-        .number
-    )
+    return FiniteMechanism.releases(dict.fromkeys(NAMES, "the data"), str).loss(flavor_of()).number
 
 
 @computation
@@ -347,10 +340,10 @@ def delta_lowers_the_distance() -> bool:
 @computation
 def invariants_lower_the_loss() -> bool:
     """Whether finer universes never raise a loss and lower it somewhere."""
-    changes = []
-    for flavor, mechanism in worlds():
-        fine = replace(flavor, multiverse=Multiverse((), (("a", "b"), ("c", "d"))))
-        changes.append(mechanism.loss(fine).number - mechanism.loss(flavor).number)
+    changes = [
+        mechanism.loss(divided(flavor, *_HALVES)).number - mechanism.loss(flavor).number
+        for flavor, mechanism in worlds()
+    ]
     return max(changes) <= 1e-9 and min(changes) < -0.01
 
 
@@ -439,13 +432,13 @@ def _tables_of_two() -> dict[str, list[dict[str, str]]]:
 def trivial_events() -> float:
     """The loss of a mechanism that publishes the data, if no event but the sure one is looked at."""
     told = FiniteMechanism.releases({name: name for name in NAMES}, str)
-    return told.loss(flavor_of(one_apart(), OutputPremetric()), partition=[told.outputs]).number
+    return told.loss(flavor_of(), partition=[told.outputs]).number
 
 
 @computation
 def proposition_a_2_1() -> bool:
     """Whether a deterministic release is free if it is a function of [x], and has no finite budget otherwise."""
-    parts = flavor_of({("a", "b"): 1, ("c", "d"): 1}, OutputPremetric())
+    parts = flavor_of({("a", "b"): 1, ("c", "d"): 1})
     for values in itertools.product("01", repeat=4):
         told = FiniteMechanism.releases(dict(zip(NAMES, values, strict=True)), str)
         by_part = all(
@@ -459,8 +452,7 @@ def proposition_a_2_1() -> bool:
 @computation
 def corollary_a_2_2(overlapping: bool) -> bool:
     """Whether the realised budgets of a dataset's universes may be published."""
-    universes = (("a", "b"), ("b", "c", "d")) if overlapping else (("a", "b"), ("c", "d"))
-    flavor = replace(flavor_of(one_apart(), OutputPremetric()), multiverse=Multiverse((), universes))
+    flavor = flavor_of(None, *(_OVERLAPPING if overlapping else _HALVES))
     specification = flavor.at(Budget(2, by_universe=(1, 2)))
     told = FiniteMechanism.releases(realised_budgets(specification).of_universes, sorted).loss(flavor).number
     assert (told == 0) == (may_publish_budget(specification).verdict == "yes")
@@ -470,9 +462,7 @@ def corollary_a_2_2(overlapping: bool) -> bool:
 @computation
 def budgets_of_the_component_are_free() -> bool:
     """Whether b(x), the budgets of all universes around [x], costs nothing to publish even where they overlap."""
-    flavor = replace(
-        flavor_of(one_apart(), OutputPremetric()), multiverse=Multiverse((), (("a", "b"), ("b", "c", "d")))
-    )
+    flavor = flavor_of(None, *_OVERLAPPING)
     specification = flavor.at(Budget(2, by_universe=(1, 2)))
     return FiniteMechanism.releases(realised_budgets(specification).of_components, sorted).loss(flavor).number == 0
 
@@ -487,8 +477,8 @@ def translation_keeps_the_mechanisms(which: str) -> bool:
         "A.4.2": along_components,
     }[which]
     for flavor, _ in worlds():
-        divided = replace(flavor, multiverse=Multiverse((), (("a", "b", "c"), ("b", "c", "d"))))
-        one = divided.at(1) if which == "A.3.1" else divided.at(Budget(2, by_universe=(1, 2)))
+        halves = divided(flavor, ("a", "b", "c"), ("b", "c", "d"))
+        one = halves.at(1) if which == "A.3.1" else halves.at(Budget(2, by_universe=(1, 2)))
         other = translate(one)
         if implies_by_table(one, other).verdict != "yes" or implies_by_table(other, one).verdict != "yes":
             return False
@@ -498,11 +488,8 @@ def translation_keeps_the_mechanisms(which: str) -> bool:
 @computation
 def implicit_constraint() -> bool:
     """Whether two universes with a common dataset bound datasets that share none (inequality A.1)."""
-    pairs = replace(
-        flavor_of({("a", "b"): 1, ("b", "c"): 1, ("a", "c"): 2}, OutputPremetric(), ("a", "b", "c"), symmetric=True),
-        multiverse=Multiverse((), (("a", "b"), ("b", "c"))),
-    )
-    together = replace(pairs, multiverse=Multiverse((), (("a", "c"),)))
+    pairs = flavor_of({("a", "b"): 1, ("b", "c"): 1, ("a", "c"): 2}, "ab", "bc", names="abc")
+    together = divided(pairs, "ac")
     return implies_by_table(pairs.at(Budget(2, by_universe=(1, 2))), together.at(2)).verdict == "yes"
 
 
@@ -534,14 +521,13 @@ def paths_of_neighbours(bounded: bool, ordered: bool) -> bool:
 @computation
 def neighbours_say_as_much_as_paths(output: str, delta: str = "") -> bool:
     """Whether d_r and its sharpening have the same mechanisms."""
-    premetric = OutputPremetric(output, Fraction(delta)) if delta else OutputPremetric(output)
-    chain = flavor_of({("a", "b"): 1, ("b", "c"): 1}, premetric, ("a", "b", "c"), symmetric=True).at(1)
+    one = chain(output=OutputPremetric(output, Fraction(delta)) if delta else OutputPremetric(output)).at(1)
     try:
-        paths = sharpened(chain)
+        paths = sharpened(one)
     except StirredError:
-        far = replace(chain, input_premetric=chain.input_premetric.sharpen())
-        return implies_by_table(chain, far).verdict == "yes"
-    return implies_by_table(chain, paths).verdict == implies_by_table(paths, chain).verdict == "yes"
+        far = replace(one, input_premetric=one.input_premetric.sharpen())
+        return implies_by_table(one, far).verdict == "yes"
+    return implies_by_table(one, paths).verdict == implies_by_table(paths, one).verdict == "yes"
 
 
 @computation
@@ -585,31 +571,24 @@ def blackwell() -> bool:
 @computation
 def condition_ii_forms() -> Forms:
     """Whether realised budgets are free to publish where no comparable pair lies in two universes."""
-    chain = replace(
-        flavor_of({("a", "b"): 1, ("b", "c"): 1}, OutputPremetric(), ("a", "b", "c"), symmetric=True),
-        multiverse=Multiverse((), (("a", "b"), ("b", "c"))),
-    )
-    free = may_publish_budget(chain.at(Budget(2, by_universe=(1, 2)))).verdict
+    free = may_publish_budget(chain("ab", "bc").at(Budget(2, by_universe=(1, 2)))).verdict
     return Forms("universes {a, b} and {b, c} with budgets 1 and 2: b' costs nothing", "yes", free)
 
 
 @computation
 def pairs_of_components_forms() -> Forms:
     """Whether a specification implies the one on all pairs {x, x'} with x' in [x]."""
-    chain = _chain()
-    pairs = tuple(pair for part in comparability(chain).components for pair in itertools.combinations(part, 2))
-    listed = replace(chain, multiverse=Multiverse((), pairs))
-    assert witness(chain, listed) is not None
-    return Forms("universes {1, 2} and {2, 3}: the pairs {1, 3} too", "yes", implies_by_table(chain, listed).verdict)
+    one = flavor_of({("1", "2"): 1, ("2", "3"): 1, ("1", "3"): "1/2"}, "12", "23", names="123", symmetric=False).at(1)
+    pairs = [pair for part in comparability(one).components for pair in itertools.combinations(part, 2)]
+    listed = replace(one, multiverse=Multiverse((), tuple(pairs)))
+    assert witness(one, listed) is not None
+    return Forms("universes {1, 2} and {2, 3}: the pairs {1, 3} too", "yes", implies_by_table(one, listed).verdict)
 
 
 @computation
 def pair_universes_forms() -> Forms:
     """The universes of Proposition A.3.2 as printed, and as its proof has them."""
-    one = replace(
-        flavor_of({("a", "b"): 1, ("b", "c"): 1}, OutputPremetric(), ("a", "b", "c")),
-        multiverse=Multiverse((), (("a", "b"), ("b", "c"))),
-    ).at(1)
+    one = chain("ab", "bc").at(1)
     universes = [set(universe) for universe in one.multiverse.universes]
     printed = {tuple(sorted(x & y)) for x in universes for y in universes if x & y}
     correct = set(as_pairs(one).multiverse.universes)
@@ -617,15 +596,6 @@ def pair_universes_forms() -> Forms:
 
 
 # -- helpers -------------------------------------------------------------------------------------------------
-
-
-def _chain() -> Specification:
-    return Flavor(
-        Domain("three", datasets=("1", "2", "3")),
-        Multiverse((), (("1", "2"), ("2", "3"))),
-        InputPremetric.table({("1", "2"): 1, ("2", "3"): 1, ("1", "3"): "1/2"}),
-        OutputPremetric(),
-    ).at(1)
 
 
 def _listed(universes: set[tuple[str, ...]]) -> str:

@@ -62,15 +62,15 @@ def deployed_rho(name: str) -> Fraction:
 
 
 @computation
-def das_rho() -> Fraction:
-    """rho of all primary products of 2020, composed."""
-    return _number(_overall())
+def das_rho(records: int = 1) -> Fraction:
+    """rho of all primary products of 2020, composed; of a respondent who is behind several records."""
+    return _number(_overall(records))
 
 
 @computation
-def das_epsilon() -> float:
-    """Epsilon of all primary products of 2020."""
-    return float(as_approximate(_overall(), DELTA, "classical").budget.number)
+def das_epsilon(records: int = 1) -> float:
+    """Epsilon of the same."""
+    return float(as_approximate(_overall(records), DELTA, "classical").budget.number)
 
 
 @computation
@@ -78,19 +78,6 @@ def das_has_topdown_invariants() -> bool:
     """Whether all products of 2020 together are protected under the invariants of TopDown, per person."""
     overall, topdown = _overall(), _specification("topdown-2020-pl")
     return overall.multiverse == topdown.multiverse and overall.input_premetric.unit == "person"
-
-
-@computation
-def das_rho_of_respondent(records: int) -> Fraction:
-    """rho of a respondent who is behind several records."""
-    return _number(per_respondent(_overall(), records).specification)
-
-
-@computation
-def das_epsilon_of_respondent(records: int) -> float:
-    """Epsilon of a respondent who is behind several records."""
-    changed = per_respondent(_overall(), records).specification
-    return float(as_approximate(changed, DELTA, "classical").budget.number)
 
 
 @computation
@@ -165,8 +152,7 @@ def swap_and_das_specifications_are_incomparable() -> bool:
 @computation
 def duplication_forms() -> Forms:
     """rho of a donor with one recipient: by the number of recipients, and by the number of records."""
-    rho = [das_rho_of_respondent(records) if records > 1 else das_rho() for records in (1, 2)]
-    return Forms("a donor with one recipient: rho", float(rho[0]), float(rho[1]))
+    return Forms("a donor with one recipient: rho", float(das_rho(1)), float(das_rho(2)))
 
 
 @computation
@@ -199,8 +185,9 @@ def _specification(name: str) -> Specification:
     return deployment(name).specification
 
 
-def _overall() -> Specification:
-    return compose(*(_specification(name) for name in _RELEASES)).specification
+def _overall(records: int = 1) -> Specification:
+    whole = compose(*(_specification(name) for name in _RELEASES)).specification
+    return per_respondent(whole, records).specification if records > 1 else whole
 
 
 def _number(specification: Specification) -> Fraction:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from stirred.loss.curves.power_curves import PowerCurve
 from stirred.loss.divergences import power_curve
 from stirred.spec import Domain, FiniteMechanism, Flavor, InputPremetric, Multiverse, OutputPremetric
+from stirred.spec.order.finite_mechanisms import randomised_response
 
 NAMES = ("a", "b", "c", "d")
 _OUTPUTS = [OutputPremetric(name) for name in ["multiplicative", "normalised-renyi", "total-variation"]]
@@ -45,25 +46,38 @@ def laws_a_delta_apart() -> tuple[list[float], list[float], list[float]]:
     return [1.0, 0.0], [0.9, 0.1], [0.8, 0.2]
 
 
+def response(epsilon: float, respondents: int = 1) -> FiniteMechanism:
+    """Randomised response that loses epsilon."""
+    return randomised_response(1 / (1 + math.exp(epsilon)), respondents=respondents)
+
+
 def power_of_tests(p: Any, q: Any) -> PowerCurve:
     """Tr(P, Q)."""
     return PowerCurve(tuple(map(tuple, power_curve(p, q).tolist())))
 
 
-def one_apart() -> dict[tuple[str, str], int]:
-    """Every two datasets at distance 1."""
-    return dict.fromkeys(itertools.combinations(NAMES, 2), 1)
-
-
 def flavor_of(
-    distances: dict[tuple[str, str], Any],
-    output: OutputPremetric,
-    names: tuple[str, ...] = NAMES,
+    distances: Mapping[tuple[str, str], Any] | None = None,
+    *universes: Sequence[str],
+    output: OutputPremetric | None = None,
+    names: Sequence[str] = NAMES,
     symmetric: bool = True,
 ) -> Flavor:
-    """A flavor with listed datasets and distances."""
-    both = distances | ({(y, x): d for (x, y), d in distances.items()} if symmetric else {})
-    return Flavor(Domain("listed", datasets=names), Multiverse(), InputPremetric.table(both), output)
+    """A flavor with listed datasets and distances, by default 1 between any two; and with these universes, or one."""
+    one_way = distances or dict.fromkeys(itertools.combinations(names, 2), 1)
+    both = {**one_way, **({(y, x): d for (x, y), d in one_way.items()} if symmetric else {})}
+    listed = Domain("listed", datasets=tuple(names))
+    return divided(Flavor(listed, Multiverse(), InputPremetric.table(both), output or OutputPremetric()), *universes)
+
+
+def divided(flavor: Flavor, *universes: Sequence[str]) -> Flavor:
+    """The flavor with these universes."""
+    return replace(flavor, multiverse=Multiverse((), tuple(map(tuple, universes)))) if universes else flavor
+
+
+def chain(*universes: Sequence[str], output: OutputPremetric | None = None) -> Flavor:
+    """Three datasets a, b and c in a row, of which neighbours are 1 apart."""
+    return flavor_of({("a", "b"): 1, ("b", "c"): 1}, *universes, output=output, names="abc")
 
 
 def worlds() -> Iterator[tuple[Flavor, FiniteMechanism]]:
@@ -71,5 +85,4 @@ def worlds() -> Iterator[tuple[Flavor, FiniteMechanism]]:
     rows = spread_laws(48, 4).reshape(12, 4, 4)
     for number, row in enumerate(rows):
         table = {pair: 1 + (number + 2 * place) % 3 for place, pair in enumerate(itertools.combinations(NAMES, 2))}
-        flavor = replace(flavor_of(table, _OUTPUTS[number % 3]), multiverse=Multiverse((), (NAMES,)))
-        yield flavor, FiniteMechanism(NAMES, ("s", "t", "u", "v"), row)
+        yield flavor_of(table, NAMES, output=_OUTPUTS[number % 3]), FiniteMechanism(NAMES, ("s", "t", "u", "v"), row)

@@ -27,6 +27,7 @@ from stirred.lab.limits.finite_analysis import FiniteAnalysis
 from stirred.lab.limits.measure_intervals import DensityRatioNeighbourhood, MeasureInterval
 from stirred.lab.limits.pufferfish import Pufferfish, all_but_one_known
 from stirred.lab.reproduce.catalogue import Forms, computation
+from stirred.lab.reproduce.examples import response
 from stirred.limits import (
     ClampedCount,
     DatabaseGraph,
@@ -49,7 +50,6 @@ from stirred.limits import (
     with_component,
 )
 from stirred.semantics.pictures.shapes import Picture
-from stirred.spec.order.finite_mechanisms import randomised_response
 
 Array = NDArray[np.float64]
 Side = Literal["lower", "upper"]
@@ -443,7 +443,7 @@ def _renumbered(words: str) -> str:
 
 def _responses(epsilon: float, records: int) -> Array:
     """Randomised response of each bit, datasets and outputs in the order of ``DatabaseGraph.hamming``."""
-    return np.asarray(randomised_response(1 / (1 + math.exp(epsilon)), respondents=records).rows)
+    return np.asarray(response(epsilon, records).rows)
 
 
 def _revealing() -> FiniteAnalysis:

@@ -14,6 +14,7 @@ from stirred.lab.definitions.beliefs import Beliefs, GaussianBelief
 from stirred.lab.definitions.composition_filters import composed_approximate, composed_zcdp
 from stirred.lab.definitions.two_laws import Definition, uncertain_power
 from stirred.lab.reproduce.catalogue import Between, Forms, computation, published
+from stirred.lab.reproduce.examples import response
 from stirred.lab.reproduce.semantics_figures import (
     discrete_loss,
     discrete_powers,
@@ -26,7 +27,7 @@ from stirred.semantics.belief_bounds import AnyPriorBelief, PredictiveBelief, Pu
 from stirred.semantics.pictures.shapes import Bars, Picture
 from stirred.semantics.testing import gaussian_curve
 from stirred.spec.known_deployments.allocations import Allocation, allocation
-from stirred.spec.order.finite_mechanisms import FiniteMechanism, randomised_response
+from stirred.spec.order.finite_mechanisms import FiniteMechanism
 
 _LEVELS = np.linspace(0, 1, 101)
 _RHO = 2.63
@@ -35,15 +36,11 @@ _RHO = 2.63
 # -- section 4: losses ---------------------------------------------------------------------------------------
 
 
-def _response(epsilon: float, respondents: int = 1) -> FiniteMechanism:
-    return randomised_response(1 / (1 + math.exp(epsilon)), respondents=respondents)
-
-
 @computation
 def loss_of_randomised_response(epsilon: str) -> bool:
     """Whether the loss, counted out, is epsilon with probability e^epsilon / (1 + e^epsilon), else -epsilon."""
     e = float(epsilon)
-    listed = loss.finite_loss(*_response(e).rows)
+    listed = loss.finite_loss(*response(e).rows)
     masses = [1 / (1 + math.exp(e)), math.exp(e) / (1 + math.exp(e))]
     return np.allclose(listed.losses, [-e, e]) and np.allclose(listed.masses, masses)
 
@@ -65,7 +62,7 @@ def loss_of_gaussian_noise(variance: str) -> bool:
 @computation
 def losses_add_up() -> bool:
     """Whether the loss of two randomised responses is the sum of two independent losses."""
-    both = loss.finite_loss(*_response(1).and_then(_response(2)).rows)
+    both = loss.finite_loss(*response(1).and_then(response(2)).rows)
     one, other = loss.randomised_response(1), loss.randomised_response(2)
     losses, masses = np.add.outer(one.losses, other.losses).ravel(), np.outer(one.masses, other.masses).ravel()
     order = np.argsort(losses)
@@ -75,7 +72,7 @@ def losses_add_up() -> bool:
 @computation
 def second_output_drawn_from_the_other_dataset() -> Forms:
     """The mean loss of two randomised responses, with the second output drawn from either dataset."""
-    p, q = _response(1).rows
+    p, q = response(1).rows
     losses = np.log(p / q)
     first, second = math.fsum(p * losses), math.fsum(q * losses)
     return Forms("mean loss of two randomised responses, epsilon = 1", round(first + second, 12), 2 * first)
@@ -92,7 +89,7 @@ def loss_of_a_published_sample(released: int, size: int) -> bool:
 @cache
 def _two_responses(epsilon: float) -> tuple[FiniteMechanism, FiniteMechanism, FiniteMechanism]:
     """Both of two responses, what is left of them if the second is forgotten, and if all is."""
-    both = _response(epsilon).and_then(_response(epsilon))
+    both = response(epsilon).and_then(response(epsilon))
     pairs = [(f"({a}, {b})", a) for a in "01" for b in "01"]
     return both, both.then({pair: {a: 1} for pair, a in pairs}), both.then({pair: {"1": 1} for pair, _ in pairs})
 
@@ -298,7 +295,7 @@ def largest_powers_are_concave() -> bool:
 @computation
 def uncertainty_about_others_gains_nothing() -> bool:
     """Whether, of three who respond, an attacker sure of two has the power that pure DP allows, and no belief more."""
-    answers = _response(1, respondents=3)
+    answers = response(1, respondents=3)
     rests = [a + b for a in "01" for b in "01"]
     worlds = [{rest: record + rest for rest in rests} for record in "01"]
     allowed = loss.pure_power(1).power(_LEVELS)
@@ -325,7 +322,7 @@ def _alike(share: float, flip: float) -> dict[tuple[str, str], float]:
 def pure_dp_bounds_the_ratio_of_posteriors(epsilon: str) -> bool:
     """Whether the ratio keeps within e^(+-epsilon) at every output, for dependent priors."""
     e = float(epsilon)
-    found = [Beliefs(_alike(*prior), _response(e, 2), 0) for prior in ((0.1, 0.1), (0.01, 0.05), (0.3, 0.5))]
+    found = [Beliefs(_alike(*prior), response(e, 2), 0) for prior in ((0.1, 0.1), (0.01, 0.05), (0.3, 0.5))]
     return all(bool(np.all(np.abs(np.log(seen.ratio)) <= PureBelief(e).limit * (1 + 1e-9))) for seen in found)
 
 
@@ -368,7 +365,7 @@ def perceived_breach(what: str) -> float:
 @computation
 def output_has_one_law_in_both_worlds() -> bool:
     """Whether P(M(X) = w) is the same with the target's record resampled."""
-    seen = Beliefs(_alike(0.1, 0.1), _response(1, 2), 0)
+    seen = Beliefs(_alike(0.1, 0.1), response(1, 2), 0)
     return np.allclose(seen.predictive, seen.predictive_counterfactual)
 
 
@@ -435,12 +432,6 @@ def bound_up_to_rho() -> Forms:
 
 def _pl94() -> Allocation:
     return allocation("pl94-2020")
-
-
-@computation
-def base_rho(part: str) -> Fraction:
-    """rho of a part, from the scale with which noise was drawn."""
-    return _pl94().part(part).unrounded
 
 
 @computation
@@ -520,7 +511,7 @@ def scenario_bars() -> list[Bars]:
 @computation
 def pure_dp_is_pbdp_at_every_delta(epsilon: str) -> bool:
     """Whether randomised response satisfies pbdp at its epsilon for all deltas asked, and not at a smaller one."""
-    laws = _response(float(epsilon)).rows
+    laws = response(float(epsilon)).rows
     deltas = (1e-6, 1e-3, 0.1, 0.5, 0.9, 1)
     passes = all(Definition.pbdp(float(epsilon), delta).satisfied(*laws) for delta in deltas)
     return passes and not Definition.pbdp(0.9 * float(epsilon), 1e-6).satisfied(*laws)

@@ -19,9 +19,18 @@ from stirred.lab.definitions.beliefs import (
     posterior_factor_bounds,
     prior_to_posterior_bounds,
 )
+from stirred.lab.definitions.swap_practices import (
+    as_files,
+    exact_loss,
+    name_of,
+    selected,
+    swap_flavor,
+    tables,
+    tables_of,
+)
 from stirred.lab.reproduce.catalogue import Forms, computation
+from stirred.lab.reproduce.examples import response
 from stirred.loss import multiplicative
-from stirred.loss.curves.swap_laws import derangements
 from stirred.noise import SeededSource
 from stirred.semantics import randomised_response as responses
 from stirred.spec import Invariant, flavors
@@ -101,15 +110,9 @@ def _chain(share: float, flip: float, people: int) -> dict[tuple[str, ...], floa
     return prior
 
 
-@cache
-def _answers(people: int) -> FiniteMechanism:
-    """Randomised response at epsilon 1."""
-    return randomised_response(1 / (1 + math.e), respondents=people)
-
-
 def _learnt(prior: dict[tuple[str, ...], float]) -> float:
     """The factor from prior to posterior of the first record being 1 if all answer 1."""
-    seen = Beliefs(prior, _answers(len(next(iter(prior)))), 0)
+    seen = Beliefs(prior, response(1, len(next(iter(prior)))), 0)
     return float(seen.prior_to_posterior[seen.records.index("1"), seen.outputs.index(max(seen.outputs))])
 
 
@@ -151,7 +154,7 @@ def conditional_factor_is_bounded() -> bool:
     prior = _chain(0.01, 0.05, 2)
     for other in "01":
         known = {record: chance for record, chance in prior.items() if record[1] == other}
-        seen = Beliefs({record: chance / sum(known.values()) for record, chance in known.items()}, _answers(2), 0)
+        seen = Beliefs({record: chance / sum(known.values()) for record, chance in known.items()}, response(1, 2), 0)
         if not np.all(np.abs(np.log(seen.prior_to_posterior)) <= 1 + 1e-9):
             return False
     return True
@@ -207,32 +210,17 @@ def swap_keeps_its_margins() -> bool:
     return margins and moved.value(before) != moved.value(after)
 
 
-def _swap_loss(size: int, rate: Fraction, deranged: bool) -> float:
-    """The exact loss of one stratum of different records, by enumeration: those selected are deranged or permuted."""
-    orders = list(itertools.permutations(range(size)))
-    arranged = [derangements(k) if deranged else math.factorial(k) for k in range(size + 1)]
-    chances = {}
-    for order in orders:
-        still = sum(at == value for at, value in enumerate(order))
-        # Who moves is selected; where a permutation may leave a record in place, some who stay may be too.
-        sizes = [size - still] if deranged else range(size - still, size + 1)
-        chances[order] = sum(
-            math.comb(still, k - size + still) * rate**k * (1 - rate) ** (size - k) / arranged[k]
-            for k in sizes
-            if arranged[k] and not (deranged and k == 1)
-        )
-    whole = sum(chances.values())
-    laws = {
-        _name(x): {_name(tuple(x[at] for at in order)): chance / whole for order, chance in chances.items()}
-        for x in orders
-    }
-    margins = [Invariant("household", by=(by,)) for by in ("rest", "swap")]
-    files = {_name(x): [{"rest": at, "swap": value} for at, value in enumerate(x)] for x in orders}
-    return FiniteMechanism.of(laws).loss(flavors.pure("household", invariants=margins), files).number
-
-
-def _name(order: tuple[int, ...]) -> str:
-    return "".join(map(str, order))
+def _loss_if_permuted(size: int, rate: Fraction) -> float:
+    """The exact loss of one stratum of different records if those selected are permuted, some perhaps to their own."""
+    moves: dict[tuple[int, ...], Fraction] = {}
+    for chosen, chance in selected((rate,) * size).items():
+        for order in itertools.permutations(chosen):
+            to = dict(zip(chosen, order, strict=True))
+            moved = tuple(to.get(slot, slot) for slot in range(size))
+            moves[moved] = moves.get(moved, Fraction(0)) + chance / math.factorial(len(chosen))
+    universe = tables_of((1,) * size, (1,) * size)
+    laws = {name_of(one): tables(one, moves) for one in universe}  # type: ignore[arg-type]
+    return FiniteMechanism.of(laws).loss(swap_flavor(), as_files(universe)).number
 
 
 @computation
@@ -240,18 +228,12 @@ def permuted_or_deranged() -> Forms:
     """Whether the formula bounds the exact loss of four different records, permuted and deranged."""
     rate = Fraction(7, 10)
     bound = theorem.epsilon(4, rate)
-    losses = [_swap_loss(4, rate, deranged) for deranged in (False, True)]
+    losses = [_loss_if_permuted(4, rate), exact_loss(tables_of((1,) * 4, (1,) * 4), rate).number]
     said = [f"{exact:.4f} {'at most' if exact <= bound else 'above'} {bound:.4f}" for exact in losses]
     return Forms("exact loss and formula, 4 records, rate 0.7", *said)
 
 
 # -- censuses ------------------------------------------------------------------------------------------------
-
-
-@computation
-def census_rho(name: str) -> Fraction | float:
-    """rho of a deployment."""
-    return deployment(name).specification.budget.number
 
 
 @computation
@@ -265,13 +247,6 @@ def normalised_renyi_budget(name: str) -> float:
     """The budget of a deployment as a Lipschitz constant in the normalised Renyi metric: the root of rho."""
     found = deployment(name).specification
     return lipschitz(found.output_premetric, found.budget.number)
-
-
-@computation
-def rho_of_dhc_alone() -> Fraction | float:
-    """rho of the DHC without the redistricting data."""
-    parts = deployment("topdown-2020-pl-dhc").parts
-    return sum(part.budget for part in parts if part.what.startswith("DHC"))
 
 
 @computation

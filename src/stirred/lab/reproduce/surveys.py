@@ -23,28 +23,12 @@ from stirred.lab.definitions.beliefs import Beliefs
 from stirred.lab.definitions.multiverses import coarsens, completed, is_complete, laplace_scales, transferred
 from stirred.lab.limits.distances_of_densities import density_distances
 from stirred.lab.reproduce.catalogue import Forms, computation
+from stirred.lab.reproduce.examples import flavor_of, response
 from stirred.lab.sampling.enumerated import SampledMechanism, Vanishing, knows_the_sample, vanishing
 from stirred.limits import DatabaseGraph, Density, approximate_distance, multiplicative_distance, privacy_loss
 from stirred.releases.context import parameters
 from stirred.semantics.pictures.shapes import Line, Picture
-from stirred.spec import (
-    Budget,
-    Domain,
-    FiniteMechanism,
-    Flavor,
-    InputPremetric,
-    Multiverse,
-    OutputPremetric,
-    Specification,
-    compose,
-    flavors,
-)
-from stirred.spec.order.finite_mechanisms import (
-    FiniteMechanism as FiniteMechanism_of_finite_mechanisms,
-)
-from stirred.spec.order.finite_mechanisms import (
-    randomised_response,
-)
+from stirred.spec import Budget, FiniteMechanism, Flavor, Multiverse, Specification, compose, flavors
 from stirred.survey.design.amplification import OneSample, amplify, on_one_sample, shared_sample_curves
 from stirred.survey.design.selections import simple_random
 from stirred.survey.plan.sensitivity import Bounds, Estimator, SurveyFacts, Units, sensitivity, weights_fixed
@@ -112,7 +96,7 @@ def laplace_noise_satisfies_the_specification() -> bool:
 def posteriors_move_by_at_most(epsilon: float) -> bool:
     """Equation 6.2, for two records that depend on each other; a rare value comes near to e^epsilon."""
     alike = {("0", "0"): 0.9, ("0", "1"): 0.095, ("1", "0"): 0.001, ("1", "1"): 0.004}
-    ratios = np.log(Beliefs(alike, _answers(epsilon, 2), target=0).ratio)
+    ratios = np.log(Beliefs(alike, response(epsilon, 2), target=0).ratio)
     return bool(np.all(np.abs(ratios) <= epsilon) and np.max(np.abs(ratios)) > 0.9 * epsilon)
 
 
@@ -136,7 +120,7 @@ def mean_sensitivity_is(spread: int, records: int) -> bool:
 @computation
 def budgets_add_up() -> bool:
     """Section 8.4: two randomised responses lose together, counted out, what the specifications composed say."""
-    one, other = (randomised_response(1 / (1 + math.exp(epsilon))) for epsilon in (0.3, 0.7))
+    one, other = response(0.3), response(0.7)
     counted = one.and_then(other).loss(flavors.local(), {"0": "0", "1": "1"}).number
     return math.isclose(counted, composed_loss("0.3", "0.7"), rel_tol=1e-9)
 
@@ -149,7 +133,7 @@ def caption_of_figure_6_1() -> Forms:
     """Two randomised responses of one record that is sampled out of ten."""
     epsilon, rate = 1.0, 0.1
     printed = math.log1p(rate * math.expm1(epsilon))
-    one = _response(epsilon)
+    one = response(epsilon).rows
     both = np.stack([np.outer(row, row).ravel() for row in one])
     return Forms("f = 0.1, epsilon 1", printed, _frame_loss(both, 10, 1))
 
@@ -178,14 +162,14 @@ def sampling_with_replacement() -> Forms:
 def optimal_ratio() -> Forms:
     """Section 6.5.1: what an optimal mechanism achieves, for randomised response at epsilon 1."""
     epsilon = 1.0
-    rows = _response(epsilon)
+    rows = response(epsilon).rows
     return Forms("epsilon 1", epsilon, float(rows[1, 1] / rows[0, 1]))
 
 
 @computation
 def nosy_neighbour() -> Forms:
     """Section 6.5.1: the posterior over the counterfactual posterior, epsilon 1, unit known to be sampled."""
-    seen = Beliefs({("0",): 0.5, ("1",): 0.5}, _answers(1.0), target=0)
+    seen = Beliefs({("0",): 0.5, ("1",): 0.5}, response(1.0), target=0)
     return Forms("randomised response at epsilon 1, prior 0.5", math.e, float(np.max(seen.ratio)))
 
 
@@ -240,7 +224,7 @@ def fixed_or_free_values() -> Forms:
 @computation
 def data_made_inside_a_mechanism() -> Forms:
     """Example 6.2.2: one of two records is sampled and answers by randomised response at epsilon 1."""
-    rows = _response(1.0)
+    rows = response(1.0).rows
     return Forms(
         "one of two sampled, epsilon 1: loss of a frame record, and of the sampled record",
         _frame_loss(rows, 2, 1),
@@ -254,11 +238,8 @@ def data_made_inside_a_mechanism() -> Forms:
 def _listed(*universes: Sequence[str], near: Sequence[str] = ()) -> Flavor:
     """Listed datasets at distance 1: those that are named as near, or all; others are infinitely far apart."""
     names = tuple(dict.fromkeys(name for universe in universes for name in universe))
-    pairs = [tuple(pair) for pair in near] or list(itertools.combinations(names, 2))
-    distances = {one: 1 for a, b in pairs for one in ((a, b), (b, a))}
-    multiverse = Multiverse(universes=tuple(map(tuple, universes)))
-    domain = Domain("listed datasets", datasets=names)
-    return Flavor(domain, multiverse, InputPremetric.table(distances), OutputPremetric("multiplicative"))
+    pairs = [(pair[0], pair[1]) for pair in near] or list(itertools.combinations(names, 2))
+    return flavor_of(dict.fromkeys(pairs, 1), *universes, names=names)
 
 
 def _overlapping() -> tuple[Specification, dict[str, float]]:
@@ -269,14 +250,6 @@ def _laplace_loss(query: Mapping[str, float], scales: Mapping[str, Fraction | fl
     """The largest loss of Laplace noise within the universes {a, b} and {b, c}."""
     laws = {name: Density.laplace(value, float(scales[name])) for name, value in query.items()}
     return max(density_distances(laws[x], laws[y]).multiplicative.upper for x, y in (("a", "b"), ("b", "c")))
-
-
-def _response(epsilon: float) -> Array:
-    return np.asarray(_answers(epsilon).rows)
-
-
-def _answers(epsilon: float, respondents: int = 1) -> FiniteMechanism:
-    return randomised_response(1 / (1 + math.exp(epsilon)), respondents=respondents)
 
 
 def geometric(most: int, epsilon: float) -> Array:
@@ -622,14 +595,12 @@ def _counted(frame: int, sample: int, epsilon: float, delta: float = 0) -> Sampl
         outputs += [f"told {count}" for count in range(sample + 1)]
     samples = list(itertools.combinations(range(frame), sample))
     design = {one: Fraction(1, len(samples)) for one in samples}
-    return SampledMechanism(
-        ("0", "1"), frame, design, FiniteMechanism_of_finite_mechanisms(names, tuple(outputs), rows)
-    )
+    return SampledMechanism(("0", "1"), frame, design, FiniteMechanism(names, tuple(outputs), rows))
 
 
-def _unlikely_ones(records: int, chance: float = 1e-3) -> Mapping[tuple[str, ...], float]:
-    """The beliefs of somebody for whom each record is a one with this probability, whatever the others are."""
+def _unlikely_ones(records: int) -> Mapping[tuple[str, ...], float]:
+    """The beliefs of somebody for whom each record is a one in one case of a thousand, whatever the others are."""
     return {
-        bits: math.prod(chance if bit == "1" else 1 - chance for bit in bits)
+        bits: math.prod(1e-3 if bit == "1" else 1 - 1e-3 for bit in bits)
         for bits in itertools.product("01", repeat=records)
     }

@@ -18,16 +18,16 @@ from typing import Any
 
 import numpy as np
 
-from stirred.lab.definitions.swap_enumeration import (
+from stirred.lab.definitions.swap_practices import (
     Table,
     as_files,
     as_mechanism,
     exact_loss,
     name_of,
     released_law,
+    swap_flavor,
     tables_of,
 )
-from stirred.lab.definitions.swap_practices import swap_flavor
 from stirred.lab.reproduce import swap_figures
 from stirred.lab.reproduce.catalogue import Forms, computation
 from stirred.lab.reproduce.examples import spread_laws
@@ -37,7 +37,6 @@ from stirred.spec import FiniteMechanism, InputPremetric, Invariant, compare, fl
 from stirred.spec.known_deployments.deployments import deployment
 from stirred.spec.order.finite_mechanisms import randomised_response
 from stirred.swap.law import theorem
-from stirred.swap.law import theorem as guarantee
 
 _HOUSEHOLDS = InputPremetric(unit="household")
 
@@ -94,32 +93,32 @@ _RATES = tuple(Fraction(text) for text in ("0.01", "0.05", "0.5", "0.75", "0.9")
 @computation
 def swap_epsilon(largest_stratum: int, rate: str) -> float:
     """Epsilon of Theorem 3.2.4."""
-    return guarantee.epsilon(largest_stratum, Fraction(rate))
+    return theorem.epsilon(largest_stratum, Fraction(rate))
 
 
 @computation
 def swap_epsilon_of(match: str, swap: str, largest_stratum: int, rate: str) -> float:
     """Epsilon of a hypothetical swap, which depends on its matching through the largest stratum only."""
     del match, swap
-    return guarantee.epsilon(largest_stratum, Fraction(rate))
+    return theorem.epsilon(largest_stratum, Fraction(rate))
 
 
 @computation
 def swap_smallest_epsilon(largest_stratum: int) -> float:
     """The smallest epsilon of any rate."""
-    return guarantee.smallest_epsilon(largest_stratum)
+    return theorem.smallest_epsilon(largest_stratum)
 
 
 @computation
 def swap_best_rate(largest_stratum: int) -> float:
     """The rate of the smallest epsilon."""
-    return guarantee.best_rate(largest_stratum)
+    return theorem.best_rate(largest_stratum)
 
 
 @computation
 def swap_rate_for(epsilon: str, largest_stratum: int, which: str) -> float:
     """The lower or the higher of the two rates that have an epsilon."""
-    rates = guarantee.rates_for(float(epsilon), largest_stratum)
+    rates = theorem.rates_for(float(epsilon), largest_stratum)
     assert rates is not None
     return rates[("lower", "higher").index(which)]
 
@@ -154,13 +153,13 @@ def swap_stratum_of_2010(unit: int) -> Fraction:
 @computation
 def swap_kink_above_half() -> bool:
     """Whether the rate of the smallest epsilon is above 50% whatever b is."""
-    return all(guarantee.best_rate(size) > 0.5 for size in (2, 3, 10, 10**3, 10**6, 10**9))
+    return all(theorem.best_rate(size) > 0.5 for size in (2, 3, 10, 10**3, 10**6, 10**9))
 
 
 @computation
 def swap_epsilon_grows_with_b() -> bool:
     """Whether at a fixed rate a larger b has a larger epsilon, below the rate of the smallest one."""
-    epsilons = [guarantee.epsilon(size, Fraction("0.05")) for size in (2, 10, 10**3, 10**6)]
+    epsilons = [theorem.epsilon(size, Fraction("0.05")) for size in (2, 10, 10**3, 10**6)]
     return epsilons == sorted(set(epsilons))
 
 
@@ -168,9 +167,9 @@ def swap_epsilon_grows_with_b() -> bool:
 def swap_two_rates_for_every_epsilon() -> bool:
     """Whether two different rates have each epsilon above the smallest, and none has one below it."""
     for size in (2, 10, 1000):
-        least = guarantee.smallest_epsilon(size)
-        rates = guarantee.rates_for(least + 1, size)
-        if rates is None or not rates[0] < rates[1] or guarantee.rates_for(least - 0.001, size) is not None:
+        least = theorem.smallest_epsilon(size)
+        rates = theorem.rates_for(least + 1, size)
+        if rates is None or not rates[0] < rates[1] or theorem.rates_for(least - 0.001, size) is not None:
             return False
     return True
 
@@ -180,7 +179,7 @@ def swap_two_rates_for_every_epsilon() -> bool:
 def swap_theorem_holds() -> bool:
     """Whether no universe of up to four records loses more than Theorem 3.2.4 says, by enumeration."""
     return all(
-        exact_loss(tables, rate).number <= guarantee.epsilon(b_of(tables), rate) + 1e-12
+        exact_loss(tables, rate).number <= theorem.epsilon(b_of(tables), rate) + 1e-12
         for tables in small_universes()
         for rate in _RATES
     )
@@ -189,7 +188,7 @@ def swap_theorem_holds() -> bool:
 @computation
 def swap_rate_in_large_strata(rate: str) -> bool:
     """Whether in a stratum of a million records the probability of moving is the swap rate."""
-    return math.isclose(guarantee.moved_probability(10**6, Fraction(rate)), float(Fraction(rate)), rel_tol=1e-9)
+    return math.isclose(theorem.moved_probability(10**6, Fraction(rate)), float(Fraction(rate)), rel_tol=1e-9)
 
 
 @computation
@@ -200,7 +199,7 @@ def swap_budget_may_be_published() -> bool:
     """
     tables = {name_of(table): table for universe in small_universes() for table in universe}
     sizes = {name: len(table) if len(set(table)) > 1 else 0 for name, table in tables.items()}
-    told = FiniteMechanism.releases(sizes, lambda b: guarantee.epsilon(b, HALF))
+    told = FiniteMechanism.releases(sizes, lambda b: theorem.epsilon(b, HALF))
     files = as_files(list(tables.values()))
     inside, outside = (told.loss(flavor, files).number for flavor in (swap_flavor(), flavors.pure("household")))
     ruled = may_publish_budget(deployment("psa-1940-ma-p50").specification).verdict == "yes"
@@ -283,7 +282,7 @@ def swap_comparison(block: str, other: str) -> str:
 def swap_group_bound(rate: str) -> bool:
     """Whether tables at a distance n have laws at most n epsilon apart, by enumeration of two to four records."""
     for tables in small_universes():
-        bound = guarantee.epsilon(b_of(tables), Fraction(rate))
+        bound = theorem.epsilon(b_of(tables), Fraction(rate))
         law = as_mechanism(tables, Fraction(rate))
         rows = dict(zip(law.datasets, law.rows, strict=True))
         for x, z in itertools.combinations(tables, 2):
@@ -343,7 +342,7 @@ def moved_probability_as_printed(stratum_size: int, rate: Fraction) -> float:
 @computation
 def moved_probability_forms() -> Forms:
     """Section 3.2.3's probability that a record is swapped."""
-    return Forms("two records, p = 50%", moved_probability_as_printed(2, HALF), guarantee.moved_probability(2, HALF))
+    return Forms("two records, p = 50%", moved_probability_as_printed(2, HALF), theorem.moved_probability(2, HALF))
 
 
 @computation
@@ -357,7 +356,7 @@ def derangement_ratio_forms() -> Forms:
 def at_least_forms() -> Forms:
     """Section 3.5.1's "must be at least": the epsilon of the theorem beside an exact loss below it."""
     loss = exact_loss(tables_of((1,) * 4, (1,) * 4), HALF).number
-    return Forms("four different records, p = 50%", guarantee.epsilon(4, HALF), loss)
+    return Forms("four different records, p = 50%", theorem.epsilon(4, HALF), loss)
 
 
 @computation

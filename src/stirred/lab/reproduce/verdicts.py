@@ -34,7 +34,6 @@ from stirred.lab.reproduce.catalogue import (
     computations,
     documents,
     errata,
-    items,
     row_id,
 )
 
@@ -108,18 +107,9 @@ def row_of_erratum(erratum: Erratum) -> Row:
         published = f"{published} ({forms.example}: {_plain(forms.printed)})"
         ours = f"{ours} ({_plain(forms.correct)})"
         verdict = verdict if forms.printed != forms.correct else "differs"
-    return Row(
-        id=row_id(erratum),
-        document=erratum.document,
-        chapter=erratum.chapter,
-        place=erratum.place,
-        what=_UNCLEAR if erratum.unclear else _WRONG,
-        published=published,
-        ours=ours,
-        verdict=verdict,
-        why=erratum.why,
-        tests=erratum.tests,
-    )
+    what, tests = _UNCLEAR if erratum.unclear else _WRONG, erratum.tests
+    more = {"id": row_id(erratum), "what": what, "published": published, "relation": "", "tests": tests}
+    return _row(erratum, ours, verdict, erratum.why, **more)
 
 
 def holds(relation: str, printed: str, value: Any, tolerance: str = "") -> bool:
@@ -158,15 +148,6 @@ def holds(relation: str, printed: str, value: Any, tolerance: str = "") -> bool:
         return number <= least and most < number + unit
     half = unit / 2 * (1 + _SLACK)
     return most - least < unit and least - half <= number <= most + half
-
-
-def printed_number(name: str) -> float:
-    """The number of an item as it is printed, as a number: for tests.
-
-    >>> printed_number("thesis/table-3.2/0.05"), round(printed_number("thesis/proposition-13/strict/multiplicative"), 6)
-    (15.43, 2.079442)
-    """
-    return float(_read(items()[name].published)[0])
 
 
 def shown(value: Any, like: str) -> str:
@@ -236,20 +217,11 @@ def _plain(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _row(item: Item, ours: str, verdict: Verdict, why: str = "", **more: Any) -> Row:
-    more.setdefault("relation", item.relation)
-    return Row(
-        id=item.id,
-        document=item.document,
-        chapter=item.chapter,
-        place=item.place,
-        what=item.what,
-        published=item.published,
-        ours=ours,
-        verdict=verdict,
-        why=why,
-        **more,
-    )
+def _row(one: Item | Erratum, ours: str, verdict: Verdict, why: str = "", **more: Any) -> Row:
+    """A line about an item or an erratum, with its own words where there are no others."""
+    for name in ("id", "document", "chapter", "place", "what", "published", "relation"):
+        more.setdefault(name, getattr(one, name, None))
+    return Row(ours=ours, verdict=verdict, why=why, **more)
 
 
 WORDS: dict[Verdict, str] = {

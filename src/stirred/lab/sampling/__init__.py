@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from stirred._lazy import lazy
 
 if TYPE_CHECKING:
-    from stirred.lab.sampling.chances_by_size import Poisson, Sampford, SystematicBySize
     from stirred.lab.sampling.composed_designs import (
         Allocation,
         Equal,
@@ -27,15 +26,18 @@ if TYPE_CHECKING:
         nosy_neighbour,
         vanishing,
     )
-    from stirred.lab.sampling.equal_chances import (
+    from stirred.lab.sampling.frames import Design, Frame, Groups, Sample, UnitFractions
+    from stirred.lab.sampling.unit_designs import (
         Bernoulli,
         Census,
         EveryKth,
+        Poisson,
+        Sampford,
         SimpleRandom,
         Systematic,
+        SystematicBySize,
         WithReplacement,
     )
-    from stirred.lab.sampling.frames import Design, Frame, Groups, Sample, UnitFractions
 
 __all__ = [
     "Allocation",

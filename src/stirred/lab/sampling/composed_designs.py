@@ -29,7 +29,6 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._display import brief
-from stirred.lab.sampling.equal_chances import Census, SimpleRandom
 from stirred.lab.sampling.frames import (
     Design,
     Frame,
@@ -44,6 +43,7 @@ from stirred.lab.sampling.frames import (
     listable,
     whole,
 )
+from stirred.lab.sampling.unit_designs import Census, SimpleRandom
 from stirred.noise import RandomSource
 
 

@@ -71,23 +71,18 @@ class ListedSurvey:
 
     def datasets(self, level: str) -> tuple[str, ...]:
         """All datasets that are possible at a level (Definition 6.3.1)."""
-        found = tuple(self.frames)
-        for step in (self.frames, self.samples, self.responding)[: LEVELS.index(level)]:
-            found = tuple(dict.fromkeys(name for one in found for name in step[one]))
-        return found
+        return self._reached(tuple(self.frames), LEVELS[0], level)
 
     def universes(self, level: str, given: str = "") -> tuple[tuple[str, ...], ...]:
         """For each dataset of an earlier stage, those of the level that can come from it (Definition 6.3.2)."""
         if not given:
             return (self.datasets(level),)
-        steps = (self.frames, self.samples, self.responding)[LEVELS.index(given) : LEVELS.index(level)]
-        found = []
-        for start in self.datasets(given):
-            reached: tuple[str, ...] = (start,)
-            for step in steps:
-                reached = tuple(dict.fromkeys(name for one in reached for name in step[one]))
-            found.append(reached)
-        return tuple(found)
+        return tuple(self._reached((start,), given, level) for start in self.datasets(given))
+
+    def _reached(self, names: tuple[str, ...], given: str, level: str) -> tuple[str, ...]:
+        for step in (self.frames, self.samples, self.responding)[LEVELS.index(given) : LEVELS.index(level)]:
+            names = tuple(dict.fromkeys(name for one in names for name in step[one]))
+        return names
 
     def specification(
         self, setting: Setting, distances: Mapping[tuple[str, str], Any], epsilon: Any = 1

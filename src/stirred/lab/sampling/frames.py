@@ -395,6 +395,22 @@ class Design(ABC):
     def _drawn(self, frame: Frame, source: RandomSource) -> NDArray[np.integer]: ...
 
 
+@dataclass(frozen=True)
+class OfFixedSize(Design):
+    """A design that draws ``sample`` units."""
+
+    sample: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "sample", whole("The sample size", self.sample))
+
+    def sample_size(self, frame: Frame) -> int | None:
+        return self.sample
+
+    def _check(self, frame: Frame) -> None:
+        enough(self.sample, frame.units)
+
+
 # -- for the modules of designs ----------------------------------------------------------------------------------
 
 
@@ -415,10 +431,10 @@ def exact(what: str, value: Any, wanted: str) -> Fraction:
         raise errors.design_number(what, errors.kind_of(value), wanted) from None
 
 
-def enough(sample: int, population: int, of: str = "units") -> None:
+def enough(sample: int, population: int) -> None:
     """Refuse a sample that is larger than what it is drawn from."""
     if sample > population:
-        raise errors.sample_too_large(sample, population, of)
+        raise errors.sample_too_large(sample, population, "units")
 
 
 def listable(number: int, most: int) -> None:

@@ -9,15 +9,14 @@ from __future__ import annotations
 
 import math
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import polars as pl
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from stirred import errors
@@ -25,8 +24,9 @@ from stirred._display import withheld
 from stirred._progress import Silent
 from stirred.invariants import TwoMargins, reveal
 from stirred.lab.study.study_data import StudyData
+from stirred.lab.study.swappers.permutation_variants import rates_curve
 from stirred.lab.study.swappers.simulated import GUARANTEE, NONE, OPEN, PROVED, Swapper
-from stirred.loss import swap_power_curve, swap_rates_power_curve
+from stirred.loss import swap_power_curve
 from stirred.noise import RandomSource
 from stirred.releases.plans import Plan
 from stirred.semantics.testing import Curve, allowed_power
@@ -34,7 +34,7 @@ from stirred.spec import Specification
 from stirred.spec.exact import display
 from stirred.swap.checking.movement import movement_of
 from stirred.swap.checking.revealing import alone_in_a_margin, two_margins
-from stirred.swap.data.counting import RatesByStratum, count_margins, one_rate, rates_of_dataset, strata_of_dataset
+from stirred.swap.data.counting import count_margins, one_rate, rates_of_dataset, strata_of_dataset
 from stirred.swap.data.dataset import FLAT, Dataset, load
 from stirred.swap.drawing import draw as draw_swap
 from stirred.swap.law.exposed_pairs import computable, stratum_loss
@@ -107,191 +107,139 @@ class Drawn:
     changed: Mapping[str, NDArray[np.bool_]]
 
 
-class Contender(Protocol):
-    """What a study asks of everything that it compares."""
+@dataclass(frozen=True)
+class Contender:
+    """What a study asks of everything that it compares; what it answers about data is confidential."""
 
-    @property
-    def name(self) -> str:
-        """What it is called in the study."""
-        ...
-
-    @property
-    def moves(self) -> tuple[str, ...]:
-        """The columns that records exchange; none where nothing is swapped."""
-        ...
-
-    def known(self, data: StudyData) -> Known:
-        """What is known without drawing."""
-        ...
-
-    def draws(self, data: StudyData, number: int, source: RandomSource) -> Iterator[Drawn]:
-        """So many independent draws."""
-        ...
+    name: str
+    moves: tuple[str, ...]
+    """The columns that records exchange; none where nothing is swapped."""
+    known: Callable[[StudyData], Known]
+    """What is known without drawing."""
+    draws: Callable[[StudyData, int, RandomSource], Iterator[Drawn]]
+    """So many independent draws."""
 
 
 def contender(name: str, one: Plan | Swapper) -> Contender:
     """A plan or a simulated swapper, as a study takes it."""
     if isinstance(one, SwapPlan):
-        return PlannedSwap(name, one)
+        return Contender(name, one.swap, partial(_known_of_swap, one), partial(_draws_of_swap, one))
     if isinstance(one, TopDownPlan):
-        return PlannedTopDown(name, one)
+        return Contender(name, (), partial(_known_of_topdown, one), partial(_draws_of_topdown, one))
     if isinstance(one, Plan):
         what = errors.study_parameter("mechanism", f"is '{one.mechanism}'", "study plans of swap and topdown")
         raise errors.study_part(name, what)
-    return SimulatedSwap(name, one)
+    return Contender(name, one.places, partial(_known_of_simulator, one), partial(_simulations, one))
 
 
 # -- a swapping plan -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class PlannedSwap:
-    """The swap of this package, by a plan."""
+def _known_of_swap(plan: SwapPlan, data: StudyData) -> Known:
+    dataset = load(plan, _tables_of_swap(plan, data))
+    margins = count_margins(dataset, prints=False)
+    strata = strata_of_dataset(dataset, margins)
+    by_record = rates_of_dataset(dataset)
+    rates = by_record.by_stratum(dataset.strata) if by_record else None
+    movement = movement_of(strata, margins.swapped, rates or one_rate(plan), later_rounds(plan, dataset.counted))
+    stated = specify_swap(plan, dataset.held, dataset.linked_columns, strata, movement, rates=rates)
+    published = two_margins(dataset)
+    losses = [Loss(THEOREM, "epsilon", float(stated.budget.number))]
+    if rates is None and not plan.rounds and (exact := exact_loss(published, one_rate(plan))) is not None:
+        losses.append(Loss(EXACT, "epsilon", exact))
+    changeable = strata.changeable
+    if not changeable.any():
+        power = FALSE_ALARM
+    elif rates is None:
+        power = _power(swap_power_curve(np.unique(strata.sizes[changeable]).tolist(), one_rate(plan)))
+    else:
+        power = _power(rates_curve(rates, changeable))
+    return Known(stated, tuple(losses), power, leakage_of(dataset))
 
-    name: str
-    plan: SwapPlan
 
-    @property
-    def moves(self) -> tuple[str, ...]:
-        """The columns that records exchange."""
-        return self.plan.swap
+def _draws_of_swap(plan: SwapPlan, data: StudyData, number: int, source: RandomSource) -> Iterator[Drawn]:
+    tables = _tables_of_swap(plan, data)
+    names = {one.name: one.name for one in plan.linked}
+    if data.flat is not None and plan.flat is not None:
+        names = {data.flat: FLAT}
+    for _ in range(number):
+        made = draw_swap(plan, tables, source=source)
+        changed = {name: made.table[name].codes != made.dataset.table[name].codes for name in plan.swap}
+        yield Drawn({data.main: made.frame(), **{name: made.frame(own) for name, own in names.items()}}, changed)
 
-    def known(self, data: StudyData) -> Known:
-        """What is known without drawing. Confidential."""
-        plan = self.plan
-        dataset = load(plan, self._tables(data))
-        margins = count_margins(dataset, prints=False)
-        strata = strata_of_dataset(dataset, margins)
-        by_record = rates_of_dataset(dataset)
-        rates = by_record.by_stratum(dataset.strata) if by_record else None
-        movement = movement_of(strata, margins.swapped, rates or one_rate(plan), later_rounds(plan, dataset.counted))
-        stated = specify_swap(plan, dataset.held, dataset.linked_columns, strata, movement, rates=rates)
-        published = two_margins(dataset)
-        losses = [Loss(THEOREM, "epsilon", float(stated.budget.number))]
-        if rates is None and not plan.rounds and (exact := exact_loss(published, one_rate(plan))) is not None:
-            losses.append(Loss(EXACT, "epsilon", exact))
-        changeable = strata.changeable
-        power = (
-            _power(swap_power_curve(np.unique(strata.sizes[changeable]).tolist(), one_rate(plan)))
-            if rates is None and changeable.any()
-            else _power_of_rates(rates, changeable)
-        )
-        return Known(stated, tuple(losses), power, leakage_of(dataset))
 
-    def draws(self, data: StudyData, number: int, source: RandomSource) -> Iterator[Drawn]:
-        """So many independent draws, by the mechanism itself. Confidential."""
-        tables = self._tables(data)
-        names = {one.name: one.name for one in self.plan.linked}
-        if data.flat is not None and self.plan.flat is not None:
-            names = {data.flat: FLAT}
-        for _ in range(number):
-            made = draw_swap(self.plan, tables, source=source)
-            changed = {name: made.table[name].codes != made.dataset.table[name].codes for name in self.moves}
-            yield Drawn({data.main: made.frame(), **{name: made.frame(own) for name, own in names.items()}}, changed)
-
-    def _tables(self, data: StudyData) -> dict[str, pl.DataFrame]:
-        return data.for_swap([one.name for one in self.plan.linked]) if self.plan.flat is None else data.for_flat_swap()
+def _tables_of_swap(plan: SwapPlan, data: StudyData) -> dict[str, pl.DataFrame]:
+    return data.for_swap([one.name for one in plan.linked]) if plan.flat is None else data.for_flat_swap()
 
 
 # -- a TopDown plan ------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class PlannedTopDown:
-    """TopDown, by a plan."""
+def _known_of_topdown(plan: TopDownPlan, data: StudyData) -> Known:
+    counted, exact, _ = prepare(plan, data.for_topdown([table.name for table in plan.tables]), Silent())
+    stated = specify_topdown(plan)
+    revealed = reveal_topdown(plan, counted.spine, exact)
+    records = max((one.records for one in revealed.margins), default=0) or 1
+    determined = [one.determined_records for one in revealed.margins]
+    determined += [one.revealed.determined_records for one in revealed.pairs]
+    alone = [
+        alone_in_an_invariant(counted, exact, table) / (int(leaves.counts.sum()) or 1)
+        for table, leaves in counted.leaves.items()
+    ]
+    leakage = Leakage(max(determined, default=0) / records, max(alone), None)
+    loss = Loss(THEOREM, "rho", float(stated.budget.number))
+    return Known(stated, (loss,), _power(allowed_power(stated)), leakage)
 
-    name: str
-    plan: TopDownPlan
 
-    @property
-    def moves(self) -> tuple[str, ...]:
-        """None: nothing is swapped."""
-        return ()
-
-    def known(self, data: StudyData) -> Known:
-        """What is known without drawing. Confidential."""
-        counted, exact, _ = prepare(self.plan, self._tables(data), Silent())
-        stated = specify_topdown(self.plan)
-        revealed = reveal_topdown(self.plan, counted.spine, exact)
-        records = max((one.records for one in revealed.margins), default=0) or 1
-        determined = [one.determined_records for one in revealed.margins]
-        determined += [one.revealed.determined_records for one in revealed.pairs]
-        alone = [
-            alone_in_an_invariant(counted, exact, table) / (int(leaves.counts.sum()) or 1)
-            for table, leaves in counted.leaves.items()
-        ]
-        leakage = Leakage(max(determined, default=0) / records, max(alone), None)
-        loss = Loss(THEOREM, "rho", float(stated.budget.number))
-        return Known(stated, (loss,), _power(allowed_power(stated)), leakage)
-
-    def draws(self, data: StudyData, number: int, source: RandomSource) -> Iterator[Drawn]:
-        """So many independent draws, by the mechanism itself. Confidential."""
-        tables = self._tables(data)
-        for _ in range(number):
-            with tempfile.TemporaryDirectory() as folder:
-                made = draw_into(Path(folder), self.plan, tables, source=source).finish()
-                yield Drawn(
-                    {
-                        table.name: _frame(as_arrow(rows(self.plan, made.draw.spine, table, made.leaves[table.name])))
-                        for table in self.plan.released
-                    },
-                    {},
-                )
-
-    def _tables(self, data: StudyData) -> dict[str, pl.DataFrame]:
-        return data.for_topdown([table.name for table in self.plan.tables])
+def _draws_of_topdown(plan: TopDownPlan, data: StudyData, number: int, source: RandomSource) -> Iterator[Drawn]:
+    tables = data.for_topdown([table.name for table in plan.tables])
+    for _ in range(number):
+        with tempfile.TemporaryDirectory() as folder:
+            made = draw_into(Path(folder), plan, tables, source=source).finish()
+            released = {
+                table.name: pl.DataFrame(as_arrow(rows(plan, made.draw.spine, table, made.leaves[table.name])))
+                for table in plan.released
+            }
+            yield Drawn(released, {})
 
 
 # -- a simulator ---------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class SimulatedSwap:
-    """A simulated swapper."""
+def _known_of_simulator(swapper: Swapper, data: StudyData) -> Known:
+    stated = _with_linked(swapper.specification(data.records), tuple(data.links))
+    epsilon = float(stated.budget.number)
+    kind = _KINDS[str(stated.fact[GUARANTEE])]
+    curve = swapper.power_curve(data.records)
+    power = _power(curve or allowed_power(stated)) if math.isfinite(epsilon) else 1.0
+    leakage = leakage_of(_published(swapper, data)) if swapper.publishes_counts else None
+    return Known(stated, (Loss(kind, "epsilon", epsilon),), power, leakage)
 
-    name: str
-    swapper: Swapper
 
-    @property
-    def moves(self) -> tuple[str, ...]:
-        """The columns that records exchange."""
-        return self.swapper.places
+def _simulations(swapper: Swapper, data: StudyData, number: int, source: RandomSource) -> Iterator[Drawn]:
+    before = data.records
+    for _ in range(number):
+        made = swapper.simulate(before, source)
+        changed = {name: made.frame[name].ne_missing(before[name]).to_numpy() for name in swapper.places}
+        frame = made.frame if data.id is None else made.frame.with_columns(data.tables[data.main][data.id])
+        yield Drawn(data.following(frame, swapper.places), changed)
 
-    def known(self, data: StudyData) -> Known:
-        """What is known without drawing. Confidential."""
-        stated = _with_linked(self.swapper.specification(data.records), tuple(data.links))
-        epsilon = float(stated.budget.number)
-        kind = _KINDS[str(stated.fact[GUARANTEE])]
-        curve = self.swapper.power_curve(data.records)
-        power = _power(curve or allowed_power(stated)) if math.isfinite(epsilon) else 1.0
-        leakage = leakage_of(self._published(data)) if self.swapper.publishes_counts else None
-        return Known(stated, (Loss(kind, "epsilon", epsilon),), power, leakage)
 
-    def draws(self, data: StudyData, number: int, source: RandomSource) -> Iterator[Drawn]:
-        """So many independent simulations. Confidential."""
-        before = data.records
-        for _ in range(number):
-            made = self.swapper.simulate(before, source)
-            changed = {name: made.frame[name].ne_missing(before[name]).to_numpy() for name in self.moves}
-            frame = made.frame if data.id is None else made.frame.with_columns(data.tables[data.main][data.id])
-            yield Drawn(data.following(frame, self.swapper.places), changed)
-
-    def _published(self, data: StudyData) -> Dataset:
-        """The data as a swap would take them that keeps the same counts; nothing is drawn."""
-        linked = tuple(
-            LinkedTable(name=name, link=link, hold="rest", drop=data.ids.get(name, ()))
-            for name, link in data.links.items()
-        )
-        plan = SwapPlan(
-            unit="record",
-            match=self.swapper.agreed,
-            swap=self.swapper.places,
-            hold="rest",
-            id=data.id,
-            rate=Fraction(1, 2),
-            linked=linked,
-        )
-        return load(plan, data.for_swap([one.name for one in linked]))
+def _published(swapper: Swapper, data: StudyData) -> Dataset:
+    """The data as a swap would take them that keeps the same counts; nothing is drawn."""
+    linked = tuple(
+        LinkedTable(name=name, link=link, hold="rest", drop=data.ids.get(name, ())) for name, link in data.links.items()
+    )
+    plan = SwapPlan(
+        unit="record",
+        match=swapper.agreed,
+        swap=swapper.places,
+        hold="rest",
+        id=data.id,
+        rate=Fraction(1, 2),
+        linked=linked,
+    )
+    return load(plan, data.for_swap([one.name for one in linked]))
 
 
 # -- helpers -------------------------------------------------------------------------------------------------
@@ -328,17 +276,3 @@ def _with_linked(stated: Specification, linked: Sequence[str]) -> Specification:
 
 def _power(curve: Curve) -> float:
     return float(np.asarray(curve.power(FALSE_ALARM)))
-
-
-def _power_of_rates(rates: RatesByStratum | None, changeable: NDArray[np.bool_]) -> float:
-    """The power where records have rates by rule; the false-alarm probability itself where nothing can change."""
-    if rates is None or not changeable.any():
-        return FALSE_ALARM
-    kinds = np.unique(rates.counts[changeable], axis=0).tolist()
-    return _power(swap_rates_power_curve([dict(zip(rates.rates, kind, strict=True)) for kind in kinds]))
-
-
-def _frame(table: pa.Table) -> pl.DataFrame:
-    frame = pl.from_arrow(table)
-    assert isinstance(frame, pl.DataFrame)
-    return frame

@@ -7,7 +7,7 @@ repeated. Everything here is confidential unless it was generated.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -15,12 +15,11 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-import polars.selectors as cs
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._display import withheld
+from stirred.lab.audit.programs import collected
 from stirred.swap.plan.sections import MAIN
 from stirred.tables import InputOptions, open_input
 from stirred.tables.synthetic import massachusetts_1940
@@ -31,8 +30,6 @@ PLACES = "geography"
 """The name of the public list of places among the tables."""
 RECORDS = "records"
 """What the records of a flat file are called, unless they are given a name."""
-GENERATED = ("massachusetts-1940", "country")
-"""Datasets that can be generated, by name."""
 
 
 @withheld
@@ -221,11 +218,9 @@ def generated(name: str, **options: Any) -> StudyData:
     >>> generated("massachusetts-1940", scale=0.001).records.height
     1144
     """
-    if name == "massachusetts-1940":
-        return _massachusetts(**options)
-    if name == "country":
-        return _country(**options)
-    raise errors.unknown_choice("generated dataset", name, GENERATED)
+    if name not in GENERATED:
+        raise errors.unknown_choice("generated dataset", name, list(GENERATED))
+    return GENERATED[name](**options)
 
 
 def _massachusetts(scale: float = 0.02) -> StudyData:
@@ -261,12 +256,12 @@ def _country(persons: int = 20_000, states: int = 2, seed: int = 1) -> StudyData
     )
 
 
+GENERATED: Mapping[str, Callable[..., StudyData]] = {"massachusetts-1940": _massachusetts, "country": _country}
+"""Datasets that can be generated, by name."""
+
+
 def _read(name: str, path: Path, options: InputOptions | None) -> pl.DataFrame:
-    opened = open_input(name, path, options)
-    columns = list(opened.kinds)
-    parts = list(opened.batches(columns))
-    if not sum(part.num_rows for part in parts):
+    frame = collected(open_input(name, path, options))
+    if frame.is_empty():
         raise errors.empty_file(name)
-    frame = pl.from_arrow(pa.Table.from_batches(parts).unify_dictionaries())
-    assert isinstance(frame, pl.DataFrame)
-    return frame.select(columns).with_columns(cs.categorical().cast(pl.String))
+    return frame

@@ -7,8 +7,9 @@ with the name of what is wrong; the fields of a swapper are the parameters of it
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -142,12 +143,11 @@ def read_data(plan: StudyPlan) -> StudyData:
     path, data = plan.path, dict(plan.data)
     if "generated" in data:
         name = data.pop("generated")
-        wanted = {"massachusetts-1940": {"scale"}, "country": {"persons", "states", "seed"}}.get(name)
-        if wanted is None:
+        if name not in GENERATED:
             raise errors.study_file(
                 path, [f"there is no generated dataset {name!r}; known are {errors.listed(GENERATED)}"]
             )
-        _known(path, data, wanted, f"data, for '{name}': ")
+        _known(path, data, set(signature(GENERATED[name]).parameters), f"data, for '{name}': ")
         numbers = {key: float(value) if key == "scale" else _whole(path, key, value) for key, value in data.items()}
         return generated(name, **numbers)
     files = data.get("files")
@@ -273,24 +273,11 @@ def _whole(path: Path, what: str, given: Any) -> int:
 
 def _value(name: str, kind: str, given: Any) -> Any:
     """A parameter as its class takes it, by the type that is written there."""
+    read, wanted = next((read, wanted) for start, read, wanted in _READ if kind.startswith(start))
     try:
-        if kind.startswith("tuple[tuple"):
-            return tuple(_texts(one) for one in given)
-        if kind.startswith("tuple"):
-            return _texts(given)
-        if kind == "float":
-            return float(given)
-        if kind.startswith("Fraction"):
-            return as_fraction(given)
-        if kind == "int" and (isinstance(given, bool) or not isinstance(given, int)):
-            raise TypeError
-        if kind == "bool" and not isinstance(given, bool):
-            raise TypeError
-        if kind.startswith("str") and not isinstance(given, str):
-            raise TypeError
+        return read(given)
     except (TypeError, ValueError, ArithmeticError):
-        raise errors.study_parameter(f"'{name}'", "has a value of another type", f"give {_wanted(kind)}") from None
-    return given
+        raise errors.study_parameter(f"'{name}'", "has a value of another type", f"give {wanted}") from None
 
 
 def _texts(given: Any) -> tuple[str, ...]:
@@ -299,11 +286,24 @@ def _texts(given: Any) -> tuple[str, ...]:
     return tuple(given)
 
 
-def _wanted(kind: str) -> str:
-    if kind.startswith("tuple[tuple"):
-        return "a list of lists of names"
-    if kind.startswith("tuple"):
-        return "a list of names"
-    return {"int": "a whole number", "bool": "true or false"}.get(
-        kind, "a name" if kind.startswith("str") else "a number"
-    )
+def _only(kind: type) -> Callable[[Any], Any]:
+    """What takes values of this type as they are, and no others."""
+
+    def read(given: Any) -> Any:
+        if not isinstance(given, kind) or (isinstance(given, bool) and kind is int):
+            raise TypeError
+        return given
+
+    return read
+
+
+_READ: tuple[tuple[str, Callable[[Any], Any], str], ...] = (
+    ("tuple[tuple", lambda given: tuple(map(_texts, given)), "a list of lists of names"),
+    ("tuple", _texts, "a list of names"),
+    ("float", float, "a number"),
+    ("Fraction", as_fraction, "a number"),
+    ("int", _only(int), "a whole number"),
+    ("bool", _only(bool), "true or false"),
+    ("str", _only(str), "a name"),
+)
+"""By how the name of a type begins: how its values are read, and what is wanted."""

@@ -27,6 +27,7 @@ from stirred.lab.study.swappers.simulated import (
     PROVED,
     Rows,
     Simulated,
+    Swapper,
     encoded,
     flags_of,
     grouped,
@@ -54,7 +55,7 @@ _LISTED = 6
 
 
 @dataclass(frozen=True)
-class Permutation:
+class Permutation(Swapper):
     """What all variants have.
 
     Parameters
@@ -95,15 +96,6 @@ class Permutation:
     def chance(self) -> Fraction:
         """The rate as a fraction."""
         return Fraction(self.rate)
-
-    @property
-    def publishes_counts(self) -> bool:
-        """Whether the counts that it keeps come out as they are."""
-        return True
-
-    def power_curve(self, frame: pl.DataFrame) -> PowerCurve | None:
-        """The greatest power of a test between the nearest two files; None where no more is known than epsilon says."""
-        return None
 
     def _stated(
         self, frame: pl.DataFrame, name: str, status: str, epsilon: float, reasons: str, more: Sequence[Invariant] = ()
@@ -176,11 +168,10 @@ class RatesByRisk(Permutation):
     def power_curve(self, frame: pl.DataFrame) -> PowerCurve | None:
         """The greatest power of a test between the nearest two files, where the theorem covers the rates."""
         rates = self._by_stratum(frame)
-        plural = rates.counts[rates.counts.sum(axis=1) > 1]
-        if not self.covered or not len(plural):
+        plural = rates.counts.sum(axis=1) > 1
+        if not self.covered or not plural.any():
             return None
-        kinds = np.unique(plural, axis=0).tolist()
-        return swap_rates_power_curve([dict(zip(rates.rates, kind, strict=True)) for kind in kinds])
+        return rates_curve(rates, plural)
 
     def _by_stratum(self, frame: pl.DataFrame) -> RatesByStratum:
         table = encoded(frame, [*self.match, *self.swap, *self.rare_on])
@@ -372,6 +363,7 @@ class PerturbedSwap(Permutation):
     columns: tuple[str, ...] = ()
     probability: Fraction | float | str = Fraction(1, 100)
     when: str = "after"
+    publishes_counts = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -384,11 +376,6 @@ class PerturbedSwap(Permutation):
             raise errors.study_parameter("probability", f"is {self.probability}", "give one strictly between 0 and 1")
         if self.when not in ("before", "after"):
             raise errors.study_parameter("when", f"is '{self.when}'", "write before or after")
-
-    @property
-    def publishes_counts(self) -> bool:
-        """No: held values are replaced."""
-        return False
 
     def simulate(self, frame: pl.DataFrame, source: RandomSource) -> Simulated:
         """Swap once. Confidential."""
@@ -441,6 +428,12 @@ def _givers(rows: int, moves: permutation.Moves) -> Rows:
 def _plural(sizes: NDArray[np.int64]) -> int:
     """The largest stratum of two records or more; 0 if there is none."""
     return int(sizes[sizes > 1].max(initial=0))
+
+
+def rates_curve(rates: RatesByStratum, strata: NDArray[np.bool_]) -> PowerCurve:
+    """The power of the best test for some of the strata, whose records have rates by rule."""
+    kinds = np.unique(rates.counts[strata], axis=0).tolist()
+    return swap_rates_power_curve([dict(zip(rates.rates, kind, strict=True)) for kind in kinds])
 
 
 def _curve(sizes: NDArray[np.int64], rate: Fraction) -> PowerCurve | None:

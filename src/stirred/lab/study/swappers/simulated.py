@@ -8,9 +8,9 @@ coins and orders are decided by floats of 53 bits, which is good enough to study
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import polars as pl
@@ -64,35 +64,33 @@ class Simulated:
     """Records that were selected and not swapped: without a partner, or beyond a limit."""
 
 
-class Swapper(Protocol):
-    """What a study asks of a simulator."""
+class Swapper(ABC):
+    """A simulator, as a study asks it."""
+
+    publishes_counts = True
+    """Whether the counts that it keeps come out as they are, and are not replaced afterwards."""
 
     @property
+    @abstractmethod
     def places(self) -> tuple[str, ...]:
         """The columns that move."""
-        ...
 
     @property
+    @abstractmethod
     def agreed(self) -> tuple[str, ...]:
         """The columns on which records that exchange their places always agree."""
-        ...
 
-    @property
-    def publishes_counts(self) -> bool:
-        """Whether the counts that it keeps come out as they are, and are not replaced afterwards."""
-        ...
-
+    @abstractmethod
     def simulate(self, frame: pl.DataFrame, source: RandomSource) -> Simulated:
-        """Swap once."""
-        ...
+        """Swap once. Confidential."""
 
+    @abstractmethod
     def specification(self, frame: pl.DataFrame) -> Specification:
         """The guarantee: finite only where a theorem covers it."""
-        ...
 
     def power_curve(self, frame: pl.DataFrame) -> PowerCurve | None:
         """The greatest power of a test between the nearest two files; None where no more is known than epsilon says."""
-        ...
+        return None
 
 
 PAIRS = (
@@ -101,18 +99,6 @@ PAIRS = (
 )
 BY_PLACES = "who is swapped, and with whom, depends on the places themselves, and no theorem about swapping covers that"
 """Reasons why targeted swappers have no epsilon."""
-
-
-class NoGuarantee:
-    """What targeted swappers have in common beside their parameters."""
-
-    @property
-    def publishes_counts(self) -> bool:
-        """Yes: nothing is replaced."""
-        return True
-
-    def power_curve(self, frame: pl.DataFrame) -> None:
-        """None: nothing bounds the power of a test."""
 
 
 # -- the frame as codes --------------------------------------------------------------------------------------

@@ -1,16 +1,16 @@
-"""Finds partners: each target gets the first record of its kind, outside its own area, that nobody has taken.
-
-Kinds are tried from the narrowest to the widest, each for all targets that have no partner yet. Nobody is in two
-pairs, and partners never lie in one area. Candidates are taken in the order in which they are given, so a random order
-makes the choice random, and one by weights makes some candidates likelier.
-
-Targeted record swapping as statistical offices in Europe do it, after the public description of sdcMicro's function.
+"""Targeted record swapping as statistical offices in Europe do it, after the public description of sdcMicro's function.
 
 From the widest level of the geography to the narrowest: households that fewer than k share their risk variables with,
 in their area of that level, must leave it; at the narrowest level others follow, by their risk, up to the swap rate of
 their area. A partner is from another area of that level, agrees on a profile of columns (further profiles
 are fall-backs), and is likelier the higher its own risk; whole places are exchanged. This is our own program: it
 follows the published description, not the code, and no finite epsilon holds for it.
+
+Finds partners: each target gets the first record of its kind, outside its own area, that nobody has taken.
+
+Kinds are tried from the narrowest to the widest, each for all targets that have no partner yet. Nobody is in two
+pairs, and partners never lie in one area. Candidates are taken in the order in which they are given, so a random order
+makes the choice random, and one by weights makes some candidates likelier.
 
 Targeted pairwise swapping in the manner of the 2010 US Census, rebuilt from what is public, each choice a parameter.
 
@@ -42,9 +42,9 @@ from stirred.lab.study.swappers.simulated import (
     PAIRS,
     Flags,
     Floats,
-    NoGuarantee,
     Rows,
     Simulated,
+    Swapper,
     encoded,
     flags_of,
     grouped,
@@ -152,7 +152,7 @@ MUST_LEAVE = (
 
 @brief
 @dataclass(frozen=True)
-class RecordSwap(NoGuarantee):
+class RecordSwap(Swapper):
     """The parameters of a targeted record swap.
 
     Parameters
@@ -285,7 +285,7 @@ UNIQUES = (
 
 @brief
 @dataclass(frozen=True)
-class Targeted2010(NoGuarantee):
+class Targeted2010(Swapper):
     """The parameters of a targeted pairwise swap.
 
     Parameters
