@@ -1,8 +1,9 @@
 """Sentences for readers of a release, kept as data in the folder ``sentences``: all that a translator would take.
 
 ``releases.toml`` has those of README.txt and of the notes for analysts, a section for each mechanism and one for all
-of them; explanations, limits of learning, the glossary and the context of a release have files of their own. Which
-sentence is said, and which facts stand in it, is decided by the code that asks for it.
+of them; explanations, findings, limits of learning, the glossary, the context of a release, and what is said of the
+settings and imputation of a survey have files of their own. Which sentence is said, and which facts stand in it, is
+decided by the code that asks for it.
 """
 
 from __future__ import annotations

@@ -2,19 +2,18 @@
 
 A rule is a function that looks at a specification, or at one beside an earlier one, and says what it sees; the empty
 text means nothing. Its docstring says when it gives a finding and is printed in the documentation; why that matters,
-and where it is shown, stand in ``rules.toml``.
+and where it is shown, is in ``sentences/findings.toml``.
 """
 
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from importlib.resources import files
 
+from stirred._sentences import read_sentences
 from stirred.loss.curves.power_curves import GaussianCurve, at_most
 from stirred.spec.exact import bound, near, written
 from stirred.spec.invariant import plural
@@ -56,12 +55,7 @@ class Rule:
         return " ".join(" ".join((look.__doc__ or "").split()) for look in looks if look)
 
 
-def _read() -> dict[str, Rule]:
-    text = (files("stirred.spec.linting") / "rules.toml").read_text(encoding="utf-8")
-    return {id: Rule(id, **fields) for id, fields in tomllib.loads(text).items()}
-
-
-RULES = _read()
+RULES = {id: Rule(id, **fields) for id, fields in read_sentences("findings").items()}
 """All rules by name, those of one block in the order in which they are asked."""
 
 

@@ -14,15 +14,14 @@ refused**, and numbers of records are public bounds, never counted in the file.
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 from fractions import Fraction
-from importlib.resources import files
 from typing import Any, Literal
 
 from stirred import errors
 from stirred._calls import refuses_wrong_arguments
 from stirred._fractions import NOT_A_NUMBER, as_fraction
+from stirred._sentences import read_sentences
 
 Growth = Literal["none", "by share", "by number", "unknown"]
 """How the sensitivity of an analysis that starts before imputation grows: not at all, by m / n observed, by m."""
@@ -54,10 +53,7 @@ class ImputationKind:
         )
 
 
-KINDS = tuple(
-    ImputationKind(**fields)
-    for fields in tomllib.loads((files("stirred.survey.plan") / "imputation_kinds.toml").read_text("utf-8"))["kind"]
-)
+KINDS = tuple(ImputationKind(**fields) for fields in read_sentences("imputation")["kind"])
 """Every kind that is told of, the safe ones first."""
 
 _BY_NAME = {kind.name: kind for kind in KINDS}

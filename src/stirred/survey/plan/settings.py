@@ -16,15 +16,14 @@ scale of noise belongs to it, as Theorem 6.4.3 needs.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.resources import files
 from types import MappingProxyType
 from typing import Any, Literal
 
 from stirred import errors
 from stirred._display import brief
+from stirred._sentences import read_sentences
 from stirred.spec import Domain, Invariant, Specification, flavors
 
 
@@ -44,7 +43,7 @@ class Stage:
     """The record that a guarantee speaks of if the mechanism starts here."""
 
 
-_TEXTS = tomllib.loads((files("stirred.survey.plan") / "settings.toml").read_text("utf-8"))
+_TEXTS = read_sentences("survey_settings")
 
 STAGES = tuple(Stage(**fields) for fields in _TEXTS["stage"])
 """The stages of a survey, first to last (section 6.3 and Figure 7.1)."""
