@@ -550,8 +550,7 @@ def _sampling(plan: SurveyPlan, drawn: int, frame: int) -> SamplingAdvice:
 def _claim(plan: SurveyPlan) -> Claim:
     """Whether this plan may claim what sampling buys: what it does not state counts against."""
     response = "complete" if plan.sample.everybody_responds else "uncontrolled"
-    start = plan.starts if plan.starts in LEVELS else "responding sample"
-    return may_claim(SamplingFacts(start, None, response))  # type: ignore[arg-type]
+    return may_claim(SamplingFacts(setting_of(plan).level, None, response))  # type: ignore[arg-type]
 
 
 def _sampling_text(plan: SurveyPlan, buys: SamplingAdvice | None) -> str:

@@ -18,7 +18,6 @@ import polars as pl
 
 from stirred._progress import Progress
 from stirred._sentences import sentences_of
-from stirred.errors import unknown_choice
 from stirred.estimates.answers import NO_ESTIMATE
 from stirred.releases.folder.documents import (
     Certificate,
@@ -250,10 +249,7 @@ class SurveyRelease:
 
     def estimates(self, name: str) -> pl.DataFrame:
         """A table of estimates that the plan publishes, by its name."""
-        for wanted in self.plan.publish:
-            if wanted.name == name:
-                return estimates_frame(self.survey, wanted)
-        raise unknown_choice("table of estimates", name, [one.name for one in self.plan.publish])
+        return estimates_frame(self.survey, self.plan.table_of(name))
 
     def write(
         self,

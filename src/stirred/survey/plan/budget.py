@@ -167,16 +167,8 @@ def _told(
     plan: SurveyPlan, found: SurveyPlan, asked: Sequence[ErrorTarget], limits: Sequence[GuaranteeTarget], name: str
 ) -> Calibration:
     before, after = specify(plan), specify(found)
-    answers = [
-        TargetAnswer(one.text, _error(found, one) <= float(one.standard_error), _error(plan, one), _error(found, one),
-                     float(one.standard_error))
-        for one in asked
-    ]  # fmt: skip
-    answers += [
-        TargetAnswer(one.text, value_of(one, after) <= float(one.most), value_of(one, before), value_of(one, after),
-                     float(one.most))
-        for one in limits
-    ]  # fmt: skip
+    answers = [_answer(one.text, one.standard_error, _error(plan, one), _error(found, one)) for one in asked]
+    answers += [_answer(one.text, one.most, value_of(one, before), value_of(one, after)) for one in limits]
     queries = [
         BeforeAfter(f"error of {query.name} as measured", _measured(plan, query), _measured(found, other))
         for query, other in zip(plan.queries, found.queries, strict=True)
@@ -210,6 +202,10 @@ def _told(
             "shares": {query.name: str(query.share) for query in found.queries},
         },
     )
+
+
+def _answer(text: str, most: Fraction, before: float, after: float) -> TargetAnswer:
+    return TargetAnswer(text, after <= float(most), before, after, float(most))
 
 
 def _measured(plan: SurveyPlan, query: QuerySection) -> float:

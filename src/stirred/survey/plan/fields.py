@@ -38,7 +38,7 @@ from stirred.survey.weights.rules import WeightRule
 
 Start = Literal["target sample", "responding sample", "edited and imputed data", "weights"]
 Fixed = Literal["", "population", "frame", "target sample"]
-_Section = TypeVar("_Section", VariableSection, AttributeSection, CalibrationSection)
+_Section = TypeVar("_Section", VariableSection, AttributeSection, CalibrationSection, PublishSection)
 
 
 class SurveyPlan(Plan):
@@ -201,6 +201,10 @@ class SurveyPlan(Plan):
     def calibration(self, name: str) -> CalibrationSection:
         """The section of a calibration; raises if there is no such calibration."""
         return _named("calibration", name, self.calibrations)
+
+    def table_of(self, name: str) -> PublishSection:
+        """The section of a table of estimates; raises if there is no such table."""
+        return _named("table of estimates", name, self.publish)
 
     def schema_of(self, names: Sequence[str]) -> Schema:
         """The attributes behind some names, with all their recodes, in the order of the plan."""

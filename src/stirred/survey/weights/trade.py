@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -475,24 +475,17 @@ class WeightTrade:
         """Bias, noise and error against the cut and against the shrinking, for :mod:`stirred.reports` to draw."""
         found = []
         best = self.recommended_cut(target)
-        cuts = sorted({*self._cuts(_DRAWN), best.rule.upper})
-        if len(cuts) > 1:
-            every = [self.at(cut) for cut in cuts]
-            points = [point for point in every if point.squared(target) <= _FAR * every[-1].squared(target)]
-            points = points if len(points) > 1 else every
-            x = [near(point.rule.upper) for point in points]
-            title, axis = "What does cutting weights cost, and what does it save?", "weights are cut to at most"
-            said = f"The smallest error is at {written(best.rule.upper)}: {_up(best.squared(target))}"
-            found.append(self._picture("weight-cut", title, said, axis, x, points, target))
+        points = [self.at(cut) for cut in sorted({*self._cuts(_DRAWN), best.rule.upper})]
+        if len(points) > 1:
+            near_by = [point for point in points if point.squared(target) <= _FAR * points[-1].squared(target)]
+            cuts = {point.rule.upper: point for point in (near_by if len(near_by) > 1 else points)}
+            axis = "weights are cut to at most"
+            found.append(self._picture("cut", "cutting", axis, best.rule.upper, cuts, best, target))
         if self.centre is not None:
             least = self.recommended_shrink(target)
-            shrinks = sorted({*(Fraction(k, 40) for k in range(41)), least.rule.shrink})
-            title = "What does shrinking weights cost, and what does it save?"
+            shrinks = {s: self.at(shrink=s) for s in sorted({*(Fraction(k, 40) for k in range(41)), least.rule.shrink})}
             axis = f"share of the way to the centre, {near(self.centre):.4g}; at 1 all weights are equal"
-            said = f"The smallest error is at {written(least.rule.shrink)}: {_up(least.squared(target))}"
-            points = [self.at(shrink=s) for s in shrinks]
-            x = [near(s) for s in shrinks]
-            found.append(self._picture("weight-shrink", title, said, axis, x, points, target))
+            found.append(self._picture("shrink", "shrinking", axis, least.rule.shrink, shrinks, least, target))
         return tuple(found)
 
     # -- error -----------------------------------------------------------------------------------------------------
@@ -547,18 +540,21 @@ class WeightTrade:
     def _picture(
         self,
         name: str,
-        title: str,
-        subtitle: str,
+        doing: str,
         axis: str,
-        x: list[float],
-        points: list[TradePoint],
+        at: Fraction,
+        points: Mapping[Fraction, TradePoint],
+        best: TradePoint,
         target: Target,
     ) -> Picture:
-        at = tuple(x)
+        """Bias, noise and error of some rules by a number of theirs; the smallest error is at ``at``."""
+        title = f"What does {doing} weights cost, and what does it save?"
+        said = f"The smallest error is at {written(at)}: {_up(best.squared(target))}"
+        x, every = tuple(map(near, points)), points.values()
         lines = (
-            Line("bias at worst", at, tuple(near(p.bias(target)) for p in points)),
-            Line("noise (standard deviation)", at, tuple(_root(p.noise(target)) for p in points), dashed=True),
-            Line("error at worst (root of the sum of squares)", at, tuple(_root(p.squared(target)) for p in points)),
+            Line("bias at worst", x, tuple(near(p.bias(target)) for p in every)),
+            Line("noise (standard deviation)", x, tuple(_root(p.noise(target)) for p in every), dashed=True),
+            Line("error at worst (root of the sum of squares)", x, tuple(_root(p.squared(target)) for p in every)),
         )
         caption = (
             f"{self._headline(target)}. Noise hides which of two records was there: "
@@ -571,7 +567,7 @@ class WeightTrade:
         guarantee = f"Guarantee: {' = '.join(self._budget)} per {whose} replaced, {standard} differential privacy"
         if self.share != 1:
             guarantee += f"; {written(self.share)} of it is spent here"
-        return Picture(name, title, subtitle, axis, y_title, lines, caption=caption, guarantee=guarantee)
+        return Picture(f"weight-{name}", title, said, axis, y_title, lines, caption=caption, guarantee=guarantee)
 
 
 _OF = {"cell": "One cell", "total": "The sum over all cells"}
