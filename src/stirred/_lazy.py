@@ -1,14 +1,13 @@
 """Names of a package that are imported when they are first used, so that importing the package costs next to nothing.
 
-A package imports its public names for type checkers and editors, under ``if TYPE_CHECKING:``. The same lines say here
-where each of them comes from::
+A package imports its public names for type checkers and editors, under ``if TYPE_CHECKING:``, each ``as`` itself, which
+tells them that it is public. The same lines say here where each comes from, and are what ``__all__`` lists::
 
     from stirred._lazy import lazy
 
     if TYPE_CHECKING:
-        from stirred.swap.plan.fields import LinkedTable, SwapPlan
+        from stirred.swap.plan.fields import SwapPlan as SwapPlan
 
-    __all__ = ["LinkedTable", "SwapPlan"]
     __getattr__, __dir__ = lazy(__name__)
 
 A name that left the package is found there for one more version, with a warning that says where it went::
@@ -45,6 +44,8 @@ def lazy(
             text = f"{package}.{name} has moved: import {name} from {now_in[name]}"
             warnings.warn(text, DeprecationWarning, stacklevel=2)
             return getattr(import_module(now_in[name]), name)
+        if name == "__all__":
+            return sorted(_imported_for_checkers(package))
         module = None if name.startswith("__") else _imported_for_checkers(package).get(name)
         if module is None:
             raise AttributeError(f"module {package!r} has no attribute {name!r}", name=name, obj=sys.modules[package])

@@ -8,62 +8,41 @@ from stirred._lazy import lazy
 
 if TYPE_CHECKING:
     from stirred.semantics.belief_bounds import (
-        AnyPriorBelief,
-        PredictiveBelief,
-        PureBelief,
-        TrueRecordBelief,
-        highest_posterior,
-        lowest_posterior,
+        AnyPriorBelief as AnyPriorBelief,
+        PredictiveBelief as PredictiveBelief,
+        PureBelief as PureBelief,
+        TrueRecordBelief as TrueRecordBelief,
+        highest_posterior as highest_posterior,
+        lowest_posterior as lowest_posterior,
     )
-    from stirred.semantics.concern_changes import WorstChange, concerned_change, worst_change
-    from stirred.semantics.concerns import Concern, Exposure, exposure, overview, published_exposures
-    from stirred.semantics.explaining import Explanation, explain
-    from stirred.semantics.sentences.templates import SECTIONS, Statement
+    from stirred.semantics.concern_changes import (
+        WorstChange as WorstChange,
+        concerned_change as concerned_change,
+        worst_change as worst_change,
+    )
+    from stirred.semantics.concerns import (
+        Concern as Concern,
+        Exposure as Exposure,
+        exposure as exposure,
+        overview as overview,
+        published_exposures as published_exposures,
+    )
+    from stirred.semantics.explaining import Explanation as Explanation, explain as explain
+    from stirred.semantics.sentences.templates import SECTIONS as SECTIONS, Statement as Statement
     from stirred.semantics.testing import (
-        Change,
-        GroupCurve,
-        allowed_power,
-        change_of_record,
-        changed_group,
-        gaussian_curve,
-        loss_power,
-        power,
-        power_bounds,
-        replaced_record,
-        smallest_change,
+        Change as Change,
+        GroupCurve as GroupCurve,
+        allowed_power as allowed_power,
+        change_of_record as change_of_record,
+        changed_group as changed_group,
+        gaussian_curve as gaussian_curve,
+        loss_power as loss_power,
+        power as power,
+        power_bounds as power_bounds,
+        replaced_record as replaced_record,
+        smallest_change as smallest_change,
     )
 
-__all__ = [
-    "SECTIONS",
-    "AnyPriorBelief",
-    "Change",
-    "Concern",
-    "Explanation",
-    "Exposure",
-    "GroupCurve",
-    "PredictiveBelief",
-    "PureBelief",
-    "Statement",
-    "TrueRecordBelief",
-    "WorstChange",
-    "allowed_power",
-    "change_of_record",
-    "changed_group",
-    "concerned_change",
-    "explain",
-    "exposure",
-    "gaussian_curve",
-    "highest_posterior",
-    "loss_power",
-    "lowest_posterior",
-    "overview",
-    "power",
-    "power_bounds",
-    "published_exposures",
-    "replaced_record",
-    "smallest_change",
-    "worst_change",
-]
 
 _MOVED = {
     "stirred.lab.definitions.beliefs": "Beliefs GaussianBelief",

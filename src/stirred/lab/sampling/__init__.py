@@ -7,66 +7,44 @@ from typing import TYPE_CHECKING
 from stirred._lazy import lazy
 
 if TYPE_CHECKING:
-    from stirred.lab.sampling.chances_by_size import Poisson, Sampford, SystematicBySize
+    from stirred.lab.sampling.chances_by_size import (
+        Poisson as Poisson,
+        Sampford as Sampford,
+        SystematicBySize as SystematicBySize,
+    )
     from stirred.lab.sampling.composed_designs import (
-        Allocation,
-        Equal,
-        Given,
-        Neyman,
-        Proportional,
-        Stratified,
-        TwoStage,
-        cluster_sample,
+        Allocation as Allocation,
+        Equal as Equal,
+        Given as Given,
+        Neyman as Neyman,
+        Proportional as Proportional,
+        Stratified as Stratified,
+        TwoStage as TwoStage,
+        cluster_sample as cluster_sample,
     )
     from stirred.lab.sampling.enumerated import (
-        SampledMechanism,
-        Vanishing,
-        frame_record,
-        journalist,
-        knows_the_sample,
-        nosy_neighbour,
-        vanishing,
+        SampledMechanism as SampledMechanism,
+        Vanishing as Vanishing,
+        frame_record as frame_record,
+        journalist as journalist,
+        knows_the_sample as knows_the_sample,
+        nosy_neighbour as nosy_neighbour,
+        vanishing as vanishing,
     )
     from stirred.lab.sampling.equal_chances import (
-        Bernoulli,
-        Census,
-        EveryKth,
-        SimpleRandom,
-        Systematic,
-        WithReplacement,
+        Bernoulli as Bernoulli,
+        Census as Census,
+        EveryKth as EveryKth,
+        SimpleRandom as SimpleRandom,
+        Systematic as Systematic,
+        WithReplacement as WithReplacement,
     )
-    from stirred.lab.sampling.frames import Design, Frame, Groups, Sample, UnitFractions
-
-__all__ = [
-    "Allocation",
-    "Bernoulli",
-    "Census",
-    "Design",
-    "Equal",
-    "EveryKth",
-    "Frame",
-    "Given",
-    "Groups",
-    "Neyman",
-    "Poisson",
-    "Proportional",
-    "Sampford",
-    "Sample",
-    "SampledMechanism",
-    "SimpleRandom",
-    "Stratified",
-    "Systematic",
-    "SystematicBySize",
-    "TwoStage",
-    "UnitFractions",
-    "Vanishing",
-    "WithReplacement",
-    "cluster_sample",
-    "frame_record",
-    "journalist",
-    "knows_the_sample",
-    "nosy_neighbour",
-    "vanishing",
-]
+    from stirred.lab.sampling.frames import (
+        Design as Design,
+        Frame as Frame,
+        Groups as Groups,
+        Sample as Sample,
+        UnitFractions as UnitFractions,
+    )
 
 __getattr__, __dir__ = lazy(__name__)

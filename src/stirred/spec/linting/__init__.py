@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from stirred._lazy import lazy
 
 if TYPE_CHECKING:
-    from stirred.spec.linting.findings import lint
+    from stirred.spec.linting.findings import lint as lint
 
-__all__ = ["lint"]
 __getattr__, __dir__ = lazy(__name__)
