@@ -106,11 +106,10 @@ def release(
     if mechanism.keeps_draws and mechanism.is_work(place):
         _tell(f"Continuing from the draw in {place}: nothing is spent again.", as_json)
     mechanism.warm_up()
-    with _running() as progress:
+    with _running():
         made = verbs.release(
-            read, out=out, confidential=confidential, ledger=opened, as_checked=as_checked, report=report,
-            progress=progress, **options,
-        )  # fmt: skip
+            read, out=out, confidential=confidential, ledger=opened, as_checked=as_checked, report=report, **options
+        )
     if as_json:
         kept = {"confidential": confidential, "work": work, "ledger": None if opened is None else opened.path}
         _print_as_json(made, out, None if opened is None else opened.seal, **kept)
@@ -141,8 +140,8 @@ def _from_measurements(measurements: Path, out: Path, given: Given, report: bool
     if mechanism.is_work(work or default_work(out)):
         _tell(f"Continuing from the measurements in {work or default_work(out)}.", as_json)
     mechanism.warm_up()
-    with _running() as progress:
-        made = verbs.release_measurements(measurements, out=out, work=work, progress=progress, report=report, **options)
+    with _running():
+        made = verbs.release_measurements(measurements, out=out, work=work, report=report, **options)
     if as_json:
         _print_as_json(made, out, None, confidential=None, work=work, ledger=None)
         return
@@ -152,12 +151,12 @@ def _from_measurements(measurements: Path, out: Path, given: Given, report: bool
 
 
 @contextmanager
-def _running() -> Iterator[OnTerminal]:
+def _running() -> Iterator[None]:
     """Show the stages of a run; if it fails, print what it has spent and left behind."""
 
     try:
-        with OnTerminal() as progress:
-            yield progress
+        with OnTerminal():
+            yield
     except BaseException as failure:
         for words in getattr(failure, "__notes__", ()):
             complain(words)
@@ -226,8 +225,8 @@ def demo(
     of a county (topdown), or a weighted survey (survey)."""
     began, folder, shown = time.monotonic(), out or _free_name(f"stirred-demo-{mechanism}"), mechanisms.named(mechanism)
     plan = shown.prepare_demo(folder)
-    with OnTerminal() as progress:
-        made = verbs.release(plan, out=folder / "release", progress=progress)
+    with OnTerminal():
+        made = verbs.release(plan, out=folder / "release")
     shown.show_demo(folder, made, began)
 
 

@@ -21,6 +21,7 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import fields as dataclass_fields
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
@@ -221,17 +222,7 @@ class InputSection(Section):
 
     def options(self) -> InputOptions:
         """How to read the file."""
-        return InputOptions(
-            self.format,
-            dict(self.types),
-            self.null_values,
-            self.delimiter,
-            self.encoding,
-            self.quotes,
-            self.decimal,
-            self.header,
-            self.names,
-        )
+        return InputOptions(**{one.name: getattr(self, one.name) for one in dataclass_fields(InputOptions)})
 
 
 def text_beside(plan: Plan, path: str | Path) -> str:

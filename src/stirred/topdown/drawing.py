@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import cast
 
-from stirred._progress import Progress, Silent
+from stirred._progress import Progress, current
 from stirred.margins.spine import Spine
 from stirred.noise import RandomSource, SystemSource
 from stirred.releases import steps
@@ -123,7 +123,7 @@ def draw_into(
     progress: Progress | None = None,
 ) -> TopDownDraw:
     """Measure once into a folder that has no manifest yet."""
-    source, progress = source or SystemSource(), progress or Silent()
+    source, progress = source or SystemSource(), progress or current()
     counted, exact, agreements = prepare(plan, data, progress)
     (folder / MEASUREMENTS).mkdir()
     measure(counted, folder / MEASUREMENTS, source, progress)

@@ -45,6 +45,8 @@ SYSTEM_RANDOMNESS = "the operating system's generator"
 SEEDED_RANDOMNESS = "a seeded source: not for release"
 PROGRAMS = ("stirred", "numpy", "numba", "pyarrow", "polars")
 """Programs whose versions a certificate states, beside Python's."""
+_NEW = {"id": "the number of the row, from 1 on", "link": "the id of the record a row belongs to"}
+"""Roles of columns that a release numbers anew."""
 _LISTED_VALUES = 200
 _LISTED_CHARACTERS = 20_000
 
@@ -187,27 +189,10 @@ def _table_fields(table: ReleasedTable) -> dict[str, Any]:
 
 
 def _column_fields(table: ReleasedTable, name: str, role: str) -> dict[str, Any]:
-    if role == "id":
-        return {
-            "name": name,
-            "role": role,
-            "type": "int64",
-            "note": "new: the number of the row, from 1 on",
-        }
-    if role == "link":
-        return {
-            "name": name,
-            "role": role,
-            "type": "int64",
-            "note": "new: the id of the record a row belongs to",
-        }
+    if role in _NEW:
+        return {"name": name, "role": role, "type": "int64", "note": f"new: {_NEW[role]}"}
     column = table.encoded[name]
-    fields: dict[str, Any] = {
-        "name": name,
-        "role": role,
-        "type": str(column.type),
-        "values": column.cardinality,
-    }
+    fields: dict[str, Any] = {"name": name, "role": role, "type": str(column.type), "values": column.cardinality}
     if column.cardinality <= _LISTED_VALUES:
         texts = column.texts()
         if sum(len(text or "") for text in texts) <= _LISTED_CHARACTERS:

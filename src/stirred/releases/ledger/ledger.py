@@ -35,7 +35,19 @@ from stirred.releases.ledger.released_folders import (
     nonce_of,
     why_not_of_draw,
 )
-from stirred.releases.ledger.rows import LONGEST_WHO, LONGEST_WHY, Contents, Draft, Entry, Row, Withdrawal
+from stirred.releases.ledger.rows import (
+    BEGUN,
+    FINISHED,
+    LONGEST_WHO,
+    LONGEST_WHY,
+    SPENT,
+    WITHDRAWN,
+    Contents,
+    Draft,
+    Entry,
+    Row,
+    Withdrawal,
+)
 from stirred.releases.ledger.store import ServerAddress
 from stirred.releases.ledger.totals import above_limit, held_against, on_one_domain, unlike_domains
 from stirred.releases.ledger.withdrawals import Notice, list_text, place_notices
@@ -146,7 +158,7 @@ class Ledger:
         if limit is not None and limit.domain.name != dataset:
             raise errors.ledger_limit_dataset(dataset, limit.domain.name)
         text = None if limit is None else limit.to_json()
-        ledger_store.store_of(place, seconds).create(ledger_rows.begun(dataset, text))
+        ledger_store.store_of(place, seconds).create(ledger_rows.draft(BEGUN, dataset=dataset, limit=text))
         return cls.open(path, patience=patience)
 
     @classmethod
@@ -219,7 +231,7 @@ class Ledger:
             known = spent.nonce is None and (seal == spent.seal or spent.manifest is None)
             if not known and why_not_of_draw(spent, place, found) is not None:
                 raise errors.ledger_other_release(place, entry)
-            return [ledger_rows.finished(entry, place, found, what)]
+            return [ledger_rows.draft(FINISHED, entry=entry, folder=place, manifest=found, what=what)]
 
         return self._entry(self._store.append(decide)[0], entry)
 
@@ -297,11 +309,11 @@ class Ledger:
 
     def _withdrawn(self, entry: Entry, digest: str, reason: str | None, after: str | None) -> Draft | None:
         """The row that withdraws a release, or names its successor; None if it is there already."""
-        before = entry.withdrawal(digest)
+        before, about = entry.withdrawal(digest), {"entry": entry.id, "manifest": digest}
         if before is None:
             if reason is None:
                 raise errors.ledger_no_reason(entry.id)
-            return ledger_rows.withdrawn(entry.id, digest, reason, after)
+            return ledger_rows.draft(WITHDRAWN, **about, reason=reason, superseded_by=after)
         day = Notice.of(before).day
         if reason not in (None, before.reason):
             raise errors.ledger_withdrawn_already(self.path, entry.id, day, "reason")
@@ -309,7 +321,7 @@ class Ledger:
             return None
         if before.superseded_by is not None:
             raise errors.ledger_withdrawn_already(self.path, entry.id, day, "successor")
-        return ledger_rows.withdrawn(entry.id, digest, before.reason, after)
+        return ledger_rows.draft(WITHDRAWN, **about, reason=before.reason, superseded_by=after)
 
     def _successor(self, contents: Contents, folder: Path, withdrawn: Sequence[str]) -> str:
         """The manifest of a release that may take the place of others."""
@@ -368,15 +380,10 @@ class Ledger:
                     raise errors.ledger_same_draw(self.path, entry.id)
             self._admit(contents, specification, past)
             number = len(contents.entries) + 1
-            drafts = [
-                ledger_rows.spent(
-                    number, what, text,
-                    past=past, folder=place, manifest=manifest, nonce=nonce, who=by, why=reason,
-                )
-            ]  # fmt: skip
-            if finished:
-                drafts.append(ledger_rows.finished(number, place, manifest))
-            return drafts
+            about = {"entry": number, "folder": place, "manifest": manifest}
+            noted = {"specification": text, "derived_from": None, "past": past, "nonce": nonce, "who": by}
+            drafts = [ledger_rows.draft(SPENT, **about, **noted, what=what, why=reason)]
+            return [*drafts, ledger_rows.draft(FINISHED, **about, what="")] if finished else drafts
 
         contents, rows = self._store.append(decide)
         return next(entry for entry in contents.entries if entry.token == rows[0].token)
@@ -397,7 +404,7 @@ class Ledger:
             if (reason := why_not_of_draw(entry, place, found)) is not None:
                 raise errors.ledger_not_derived(parent, reason)
             self._require_covered(entry, specification)
-            return [ledger_rows.finished(parent, place, found, what)]
+            return [ledger_rows.draft(FINISHED, entry=parent, folder=place, manifest=found, what=what)]
 
         return self._entry(self._store.append(decide)[0], parent)
 

@@ -194,58 +194,12 @@ class Contents:
 # -- making rows ---------------------------------------------------------------------------------------------------
 
 
-def begun(dataset: str, limit: str | None) -> Draft:
-    """The first row: which dataset, and the limit as JSON."""
-    text = None if limit is None else _printable(limit)
-    return Draft(BEGUN, {"dataset": _printable(dataset), "limit": text, "at": now(), "version": __version__})
-
-
-def spent(
-    entry: int,
-    what: str,
-    specification: str,
-    *,
-    past: bool,
-    folder: Path | None,
-    manifest: str | None,
-    nonce: str | None,
-    who: str | None,
-    why: str | None,
-) -> Draft:
-    """A row for a release that spends budget."""
-    fields = {
-        "entry": entry,
-        "what": plain(_printable(what), "what", LONGEST_WHAT) or "",
-        "specification": _printable(specification),
-        "derived_from": None,
-        "past": past,
-        "folder": None if folder is None else _printable(str(folder)),
-        "manifest": manifest,
-        "nonce": nonce,
-        "who": who,
-        "why": why,
-        "at": now(),
-        "version": __version__,
-    }
-    return Draft(SPENT, fields)
-
-
-def finished(entry: int, folder: Path | None, manifest: str | None, what: str = "") -> Draft:
-    """A row for a folder that was finished from an entry's draw."""
-    place = None if folder is None else _printable(str(folder))
-    fields = {
-        "entry": entry,
-        "folder": place,
-        "manifest": manifest,
-        "what": plain(_printable(what), "what", LONGEST_WHAT) or "",
-    }
-    return Draft(FINISHED, fields | {"at": now(), "version": __version__})
-
-
-def withdrawn(entry: int, manifest: str, reason: str, superseded_by: str | None) -> Draft:
-    """A row for a release that is withdrawn."""
-    fields = {"entry": entry, "manifest": manifest, "reason": reason, "superseded_by": superseded_by}
-    return Draft(WITHDRAWN, fields | {"at": now(), "version": __version__})
+def draft(kind: str, **fields: Any) -> Draft:
+    """A row that says this now: what is text or a path in a form that can be printed, and ``what`` on one line."""
+    said = {name: _printable(str(one)) if isinstance(one, str | Path) else one for name, one in fields.items()}
+    if "what" in said:
+        said["what"] = plain(said["what"], "what", LONGEST_WHAT) or ""
+    return Draft(kind, said | {"at": now(), "version": __version__})
 
 
 def seal_rows(drafts: Iterable[Draft], after: Sequence[Row] = ()) -> list[Row]:

@@ -106,11 +106,9 @@ class Store(Protocol):
 
     def create(self, first: Draft) -> None:
         """Start a ledger with its first row; raises if there is one already."""
-        ...
 
     def read(self, thorough: bool = False) -> Contents:
         """Everything that the ledger says; raises if it is damaged."""
-        ...
 
     def append(self, decide: Decision) -> tuple[Contents, Sequence[Row]]:
         """Add the rows that ``decide`` asks for, while no other process can add any.
@@ -118,15 +116,12 @@ class Store(Protocol):
         Returns what the ledger says and the rows that were added, both as read back after they were committed. If this
         raises :func:`stirred.errors.ledger_unknown`, the rows may be there; after any other error they are not.
         """
-        ...
 
     def require_recording(self) -> None:
         """Raise if rows cannot be added here, as far as that can be told without adding one."""
-        ...
 
     def cautions(self) -> list[tuple[bool, str, str]]:
         """What must be known about this place: whether it is as it should be, a stable name, and words."""
-        ...
 
 
 def address_of(place: str | Path | ServerAddress) -> Path | ServerAddress:

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred._compiled import kernel
 from stirred._display import withheld
-from stirred._progress import Progress, Silent
+from stirred._progress import Progress, current
 from stirred._threads import meanwhile
 from stirred.releases.folder.documents import ReleasedTable
 from stirred.releases.mechanism import Data
@@ -311,7 +311,7 @@ def load(plan: SwapPlan, data: Data | None = None, progress: Progress | None = N
     the table, ``"microdata"`` for the main one.
     """
     if plan.flat is not None:
-        return _load_flat(plan, plan.flat, by_table(data, MAIN, []).get(MAIN), progress or Silent())
+        return _load_flat(plan, plan.flat, by_table(data, MAIN, []).get(MAIN), progress or current())
     given = by_table(data, MAIN, [entry.name for entry in plan.linked])
     # All files are opened before the first is read and compared after the last: so they are of one moment.
     opened = open_input(MAIN, _place(MAIN, plan.input, given.get(MAIN)), plan.input.options())
@@ -326,7 +326,7 @@ def load(plan: SwapPlan, data: Data | None = None, progress: Progress | None = N
         raise errors.empty_role("hold")
     used = [*plan.match, *plan.swap, *held]
     _require_no_float(plan, opened)
-    told, *each = _told([opened, *others], progress or Silent())
+    told, *each = _told([opened, *others], progress or current())
     read = _read(opened, used, [plan.id] if plan.id else [], plan.nulls, told)
     linked = [_read_linked(plan, *one) for one in zip(plan.linked, others, each, strict=True)]
     for one in (opened, *others):
