@@ -12,48 +12,6 @@ def plan_not_toml(path: Path, line: str) -> PlanError:
     return PlanError("plan-not-toml", f"{path} is not valid TOML ({line}).", "Correct the file and try again.")
 
 
-def plan_in_json(path: Path) -> PlanError:
-    return PlanError(
-        "plan-in-json",
-        f"{path} is JSON, and a plan is written in TOML.",
-        'Write each field on a line of its own, such as rate = 0.05 or swap = ["county"], without braces around them; '
-        "stirred init FILE drafts a plan, and stirred docs plans shows one.",
-    )
-
-
-def plan_not_upgraded(path: Path) -> PlanError:
-    return PlanError(
-        "plan-not-upgraded",
-        f"{path} cannot be brought to the present form without a change of what it means.",
-        "Write the new plan into the same folder, since paths in a plan are relative to it. If it is there, rename by "
-        "hand what has another name now: publish was called tables in swapping plans, and asked in TopDown plans.",
-    )
-
-
-def plan_unacceptable(path: Path, problem: str) -> PlanError:
-    return PlanError(
-        "plan-unacceptable",
-        f"{path} cannot be read as a plan: {problem}.",
-        "Correct the file. stirred docs bounds lists how large a plan may be.",
-    )
-
-
-def plan_unreadable(path: Path) -> PlanError:
-    return PlanError(
-        "plan-unreadable",
-        f"There is no plan at {path}, or it cannot be read.",
-        "Correct the path, or draft a plan with: stirred init FILE --out PLAN",
-    )
-
-
-def plan_version(found: object) -> PlanError:
-    return PlanError(
-        "plan-version",
-        f"The plan says stirred = {found!r}; this version reads plans of format version 1.",
-        "Write stirred = 1 at the top of the plan.",
-    )
-
-
 def plan_mechanism(found: object, known: Sequence[str]) -> PlanError:
     asked = "names no mechanism" if found is None else f"asks for the mechanism {found!r}"
     return PlanError(

@@ -269,18 +269,10 @@ def template(mode: str) -> str:
         f"flow = [{flows}]",
         "",
         "# Contextual integrity",
-        *(
-            line
-            for one in PARAMETERS
-            for line in (f"# {one.question} ({one.meaning})", f"{one.name} = {_quoted(answers.get(one.name, ''))}")
-        ),
+        *(f"# {one.question} ({one.meaning})\n{one.name} = {_quoted(answers.get(one.name, ''))}" for one in PARAMETERS),
         "",
         "# The five safes",
-        *(
-            line
-            for safe in SAFES
-            for line in (f"# {safe.question}", f"{safe.name} = {_quoted(answers.get(safe.name, ''))}")
-        ),
+        *(f"# {safe.question}\n{safe.name} = {_quoted(answers.get(safe.name, ''))}" for safe in SAFES),
     ]
     return "\n".join(lines) + "\n"
 

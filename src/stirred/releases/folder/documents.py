@@ -27,6 +27,7 @@ from stirred._bounded_reading import plain
 from stirred.invariants import Margin
 from stirred.noise import RandomSource
 from stirred.releases.context import HEADING, INTRODUCTION, OUTSIDE, PARAMETERS, SAFES, SILENCE, SOURCE, Context
+from stirred.releases.folder.manifest import readable
 from stirred.releases.plans import Plan
 from stirred.spec import Finding, Specification
 from stirred.spec.exact import bound, without_infinities
@@ -152,13 +153,9 @@ def as_read(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_json(folder: Path, name: str, form: str) -> dict[str, Any]:
     """The fields of a JSON document of a release; ``form`` is the key that holds its format version."""
-    try:
+    with readable(folder, name):
         fields = received.read_json(received.inside(folder, name))
         known = fields[form] == FORM and not isinstance(fields[form], bool)
-    except (OSError, ValueError, KeyError, TypeError) as problem:
-        if received.is_of_machine(problem):
-            raise
-        raise errors.not_a_release(folder, f"it has no readable {name}") from None
     if not known:
         raise errors.not_a_release(folder, f"this version does not know the format of its {name}")
     return dict(fields)
@@ -166,12 +163,8 @@ def read_json(folder: Path, name: str, form: str) -> dict[str, Any]:
 
 def read_specification(folder: Path) -> Specification:
     """The guarantee that a release states."""
-    try:
+    with readable(folder, SPECIFICATION):
         text = received.read_text(received.inside(folder, SPECIFICATION))
-    except (OSError, ValueError) as problem:
-        if received.is_of_machine(problem):
-            raise
-        raise errors.not_a_release(folder, f"it has no readable {SPECIFICATION}") from None
     return Specification.from_json(text)
 
 

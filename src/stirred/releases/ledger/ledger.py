@@ -156,7 +156,12 @@ class Ledger:
         if not dataset.strip():
             raise errors.bad_block("A dataset", "has a name")
         if limit is not None and limit.domain.name != dataset:
-            raise errors.ledger_limit_dataset(dataset, limit.domain.name)
+            raise errors.LedgerError(
+                "ledger-limit-dataset",
+                f"The limit is about '{limit.domain.name}' and the ledger about '{dataset}'.",
+                f'Give both the same name, as dataset = "{dataset}" in a plan or as "name" of the domain in a '
+                "specification: a limit on one dataset bounds nothing about another.",
+            )
         text = None if limit is None else limit.to_json()
         ledger_store.store_of(place, seconds).create(ledger_rows.draft(BEGUN, dataset=dataset, limit=text))
         return cls.open(path, patience=patience)
@@ -230,7 +235,11 @@ class Ledger:
                 return []
             known = spent.nonce is None and (seal == spent.seal or spent.manifest is None)
             if not known and why_not_of_draw(spent, place, found) is not None:
-                raise errors.ledger_other_release(place, entry)
+                raise errors.LedgerError(
+                    "ledger-other-release",
+                    f"{place} is not the release that entry {entry} was spent for.",
+                    "Record it as an entry of its own.",
+                )
             return [ledger_rows.draft(FINISHED, entry=entry, folder=place, manifest=found, what=what)]
 
         return self._entry(self._store.append(decide)[0], entry)
@@ -291,7 +300,13 @@ class Ledger:
         def decide(contents: Contents) -> Sequence[Draft]:
             entry, digests = meant(contents)
             if not digests:
-                raise errors.ledger_nothing_to_withdraw(self.path, entry.id)
+                raise errors.LedgerError(
+                    "ledger-nothing-to-withdraw",
+                    f"Entry {entry.id} of the ledger {self.path} has no release that could be withdrawn: no folder of "
+                    "it was recorded.",
+                    f"Nothing was recorded. If there is one, list it first: stirred ledger add {self.path} FOLDER "
+                    f"--derived-from {entry.id} --what WHAT",
+                )
             after = None if successor is None else self._successor(contents, successor, digests)
             drafts = (self._withdrawn(entry, digest, words, after) for digest in digests)
             return [draft for draft in drafts if draft is not None]
@@ -312,7 +327,11 @@ class Ledger:
         before, about = entry.withdrawal(digest), {"entry": entry.id, "manifest": digest}
         if before is None:
             if reason is None:
-                raise errors.ledger_no_reason(entry.id)
+                raise errors.LedgerError(
+                    "ledger-no-reason",
+                    f"A release of entry {entry.id} is to be withdrawn, and no reason was given.",
+                    "Nothing was recorded. Give it in a sentence that everybody may read: --reason WORDS",
+                )
             return ledger_rows.draft(WITHDRAWN, **about, reason=reason, superseded_by=after)
         day = Notice.of(before).day
         if reason not in (None, before.reason):
@@ -346,7 +365,14 @@ class Ledger:
             reason = "nothing is there any more, and several were recorded there" if found else "nothing is there"
             found = found if len(found) == 1 else []
         if not found:
-            raise errors.ledger_not_recorded(self.path, folder, reason)
+            raise errors.LedgerError(
+                "ledger-not-recorded",
+                f"The ledger {self.path} records no release of which it is known that it is in {folder}: {reason}.",
+                "Nothing was recorded. If it is a release of another dataset, name that dataset's ledger. If it was "
+                f"never recorded, record it first: stirred ledger add {self.path} FOLDER --what WHAT. If the folder "
+                "is gone or was changed, name the number of its entry in place of the folder: stirred ledger list "
+                f"{self.path}",
+            )
         return found[0]
 
     def withdrawn(self) -> str:
@@ -377,7 +403,13 @@ class Ledger:
                 if finished and place is not None and manifest in entry.manifests:
                     raise errors.ledger_counted_already(self.path, place, entry.id)
                 if nonce is not None and entry.nonce == nonce:
-                    raise errors.ledger_same_draw(self.path, entry.id)
+                    raise errors.LedgerError(
+                        "ledger-same-draw",
+                        f"This draw is already counted: it has the nonce of entry {entry.id} of the ledger "
+                        f"{self.path}.",
+                        "Nothing was spent again. To list another folder that was finished from that draw, at no "
+                        f"cost: stirred ledger add {self.path} FOLDER --derived-from {entry.id} --what WHAT",
+                    )
             self._admit(contents, specification, past)
             number = len(contents.entries) + 1
             about = {"entry": number, "folder": place, "manifest": manifest}
@@ -496,7 +528,11 @@ class Ledger:
         try:
             return entry.specification
         except errors.StirredError as refusal:
-            raise errors.ledger_entry_unreadable(self.path, entry.id, str(refusal)) from None
+            raise errors.LedgerError(
+                "ledger-entry-unreadable",
+                f"The specification of entry {entry.id} of the ledger {self.path} cannot be read. {refusal}",
+                "Nothing can be spent, since the total is unknown. Use the version of stirred that wrote the entry.",
+            ) from None
 
     def _entry(self, contents: Contents, number: int) -> Entry:
         if not 1 <= number <= len(contents.entries):
@@ -588,7 +624,11 @@ def _seal(text: str) -> str:
     """A seal as it was typed, brought to the form in which it is kept."""
     seal = text.strip().lower()
     if not _SEAL.fullmatch(seal):
-        raise errors.ledger_bad_seal()
+        raise errors.LedgerError(
+            "ledger-bad-seal",
+            "A seal is 64 hexadecimal digits, and this is something else.",
+            "Copy the whole seal, as it was printed after a release.",
+        )
     return seal
 
 

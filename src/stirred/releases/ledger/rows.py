@@ -236,7 +236,11 @@ def plain(text: str | None, name: str, most: int) -> str | None:
         return None
     line = one_line(text)
     if len(line) > most:
-        raise errors.ledger_note_too_long(name, len(line), most)
+        raise errors.LedgerError(
+            "ledger-note-too-long",
+            f"What was given as '{name}' has {len(line):,} characters; the ledger keeps {most:,}.",
+            "Nothing was spent. Shorten it.",
+        )
     return line or None
 
 
@@ -252,7 +256,11 @@ def one_line(text: str) -> str:
 def checked_nonce(nonce: str | None) -> str | None:
     """The nonce of a draw, or None; raises if it is not 32 hexadecimal digits."""
     if nonce is not None and not NONCE.fullmatch(nonce):
-        raise errors.ledger_bad_nonce()
+        raise errors.LedgerError(
+            "ledger-bad-nonce",
+            "The nonce of a draw is 32 hexadecimal digits, and this is something else.",
+            "Nothing was spent. A release states its nonce in certificate.json; give none where it states none.",
+        )
     return nonce
 
 

@@ -153,5 +153,11 @@ def read_back(read: Callable[[], Contents], rows: Sequence[Row], place: object) 
     except errors.LedgerError as refusal:
         raise errors.ledger_unknown(place, rows[0].token, f"it could not be read back. {refusal.problem}") from None
     if any(contents.rows[row.number - 1 : row.number] != (row,) for row in rows):
-        raise errors.ledger_not_kept(place)
+        raise errors.LedgerError(
+            "ledger-not-kept",
+            f"What was just recorded in the ledger {place} is not in it when it is read again.",
+            "Nothing was published. Something else replaces or changes the ledger, such as a program that "
+            "synchronises or restores files: find it, then compare the ledger with the last seal you kept (stirred "
+            "ledger verify --seal).",
+        )
     return contents
