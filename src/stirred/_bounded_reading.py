@@ -210,11 +210,11 @@ def _modest(written: str) -> str:
     return written
 
 
-def require_shallow(text: str, opening: str = "[{", closing: str = "]}") -> None:
+def require_shallow(text: str) -> None:
     """Raise if brackets are nested deeper than :data:`MOST_DEPTH`; texts in quotes must have been taken out."""
     depth = 0
-    for sign in re.finditer(f"[{re.escape(opening + closing)}]", text):
-        depth += 1 if sign[0] in opening else -1
+    for sign in re.finditer(r"[\[\]{}]", text):
+        depth += 1 if sign[0] in "[{" else -1
         if depth > MOST_DEPTH:
             raise Unacceptable(f"it is nested deeper than {MOST_DEPTH} levels")
 

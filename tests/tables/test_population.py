@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stirred.errors import LossError
-from stirred.tables.synthetic.inhabitants import _TYPE_AGES, draw, shared_out
-from stirred.tables.synthetic.population import DOMAINS, FACILITY_TYPES, GEOGRAPHY, OLDEST, Population, Tables
+from stirred.tables.synthetic.inhabitants import _TYPE_AGES, OLDEST, draw, shared_out
+from stirred.tables.synthetic.population import DOMAINS, FACILITY_TYPES, GEOGRAPHY, Population, Tables
 
 DATA = Path(os.environ.get("STIRRED_DATA", Path(__file__).parent.parent.parent.parent / "shared" / "data"))
 BLOCKS = DATA / "ri_2010_block.csv"

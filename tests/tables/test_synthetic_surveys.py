@@ -15,7 +15,7 @@ import pytest
 from scipy import stats
 
 from stirred.errors import StirredError
-from stirred.tables.synthetic import surveys
+from stirred.tables.synthetic import survey_frame, surveys
 from stirred.tables.synthetic.surveys import DESIGNS, Survey, draw_survey, make_frame, make_survey
 
 FALSE_ALARM = 1e-9
@@ -79,7 +79,7 @@ def test_frames_of_any_size_have_exactly_the_persons_and_places_asked_for(person
 
 
 def test_answers_keep_their_bounds_and_are_skewed(frame: pl.DataFrame):
-    for name, (least, most) in (surveys.BOUNDS | {"size": surveys.SIZES}).items():
+    for name, (least, most) in (surveys.BOUNDS | {"size": survey_frame.SIZES}).items():
         assert frame[name].dtype.is_integer() and frame[name].min() >= least and frame[name].max() <= most
     assert frame["income"].mean() > 1.15 * frame["income"].median()
     assert ((frame["hours"] > 0) == (frame["employment"] == "employed")).all()

@@ -240,7 +240,7 @@ def nulls(found: Sequence[NullsFound], looked: bool) -> DataError:
         if others:
             place = "before the first [section]" if one.main else f'in the [[linked]] of name = "{one.table}"'
             lines.append(f"# {place}, in place of the nulls that may stand there:")
-            lines += _toml_list("nulls", [*one.allowed, *others])
+            lines += _nulls_in_toml([*one.allowed, *others])
     remedy = ""
     if ids:
         remedy = (
@@ -262,11 +262,11 @@ def nulls(found: Sequence[NullsFound], looked: bool) -> DataError:
     return DataError("nulls", " ".join(parts), remedy.strip(), lines)
 
 
-def _toml_list(name: str, values: Sequence[str]) -> list[str]:
-    """A list of texts as lines of TOML."""
+def _nulls_in_toml(values: Sequence[str]) -> list[str]:
+    """The plan's list of columns that may have nulls, as lines of TOML."""
     texts = [json.dumps(value, ensure_ascii=False) for value in values]
-    whole = f"{name} = [{', '.join(texts)}]"
-    return [whole] if len(whole) <= _WIDTH else [f"{name} = [", *(f"    {text}," for text in texts), "]"]
+    whole = f"nulls = [{', '.join(texts)}]"
+    return [whole] if len(whole) <= _WIDTH else ["nulls = [", *(f"    {text}," for text in texts), "]"]
 
 
 def header_is_record(table: str, columns: int, numbers: Sequence[int], values: Sequence[int]) -> DataError:

@@ -29,8 +29,8 @@ from stirred.survey.estimating.questions import estimate
 from stirred.survey.plan.draft import toml
 from stirred.survey.plan.fields import SurveyPlan
 from stirred.survey.verifying import recount
-from stirred.tables.synthetic.survey_frame import DesignName
-from stirred.tables.synthetic.surveys import AGE_GROUP, BOUNDS, EMPLOYMENT, SEX, Survey, make_survey
+from stirred.tables.synthetic.survey_frame import AGE_GROUP, BOUNDS, EMPLOYMENT, SEX, DesignName
+from stirred.tables.synthetic.surveys import Survey, make_survey
 
 PLAN = "survey.toml"
 TAKE = 15

@@ -26,7 +26,6 @@ from stirred.tables.synthetic.inhabitants import (
     CENRACE,
     HHGQ,
     HISPANIC,
-    OLDEST,
     RACE,
     SEX,
     TEACHING_RACE,
@@ -38,17 +37,6 @@ from stirred.tables.synthetic.inhabitants import (
     parts_of_county,
     shared_out,
 )
-
-__all__ = [
-    "DOMAINS",
-    "FACILITY_TYPES",
-    "GEOGRAPHY",
-    "OCCUPANCY",
-    "OLDEST",
-    "UNIT_SIZES",
-    "Population",
-    "Tables",
-]
 
 GEOGRAPHY = ("state", "county", "tract", "block_group", "block")
 """The columns of places, in every table, from the widest to the narrowest."""

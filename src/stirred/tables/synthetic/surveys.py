@@ -29,7 +29,6 @@ from stirred.tables.synthetic.survey_frame import (
     EMPLOYMENT,
     KIND,
     SEX,
-    SIZES,
     VERSION,
     WHOLE,
     DesignName,
@@ -43,31 +42,6 @@ from stirred.tables.synthetic.survey_frame import (
     population_totals,
     select,
 )
-
-__all__ = [
-    "AGE_GROUP",
-    "BOUNDS",
-    "DESIGNS",
-    "EMPLOYMENT",
-    "FINAL_CUTS",
-    "ITEM_NONRESPONSE",
-    "KIND",
-    "SEX",
-    "SIZES",
-    "Floats",
-    "Integers",
-    "Survey",
-    "Weighting",
-    "decimal",
-    "draw_survey",
-    "make_frame",
-    "make_survey",
-    "multipliers",
-    "population_totals",
-    "population_truth",
-    "steps_of",
-    "with_limits",
-]
 
 FINAL_CUTS = (0.5, 4.0)
 """Final weights are cut at these multiples of the smallest and largest design weight of their stratum."""
