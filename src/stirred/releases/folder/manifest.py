@@ -93,7 +93,8 @@ def write_manifest(folder: Path) -> None:
 
 
 def _text(folder: Path, more: Mapping[str, bytes]) -> str:
-    entries = {name: _entry(path, name) for name, path in _files(folder)}
+    own = (name for name, kind in _walk(folder) if kind == "file" and name not in _BESIDE)
+    entries = {name: _entry(folder / name, name) for name in own}
     entries |= {name: ManifestEntry(name, len(data), hashlib.sha256(data).hexdigest()) for name, data in more.items()}
     return _written([entries[name] for name in sorted(entries)])
 
@@ -201,10 +202,6 @@ def _walk(folder: Path, before: str = "") -> Iterator[tuple[str, str]]:
                 yield from _walk(folder / one.name, f"{name}/")
             else:
                 yield name, "file" if stat.S_ISREG(mode) else "a link" if stat.S_ISLNK(mode) else "a pipe or device"
-
-
-def _files(folder: Path) -> list[tuple[str, Path]]:
-    return [(name, folder / name) for name, kind in _walk(folder) if kind == "file" and name not in _BESIDE]
 
 
 def digest_of(path: Path) -> str:

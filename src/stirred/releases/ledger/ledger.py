@@ -16,6 +16,7 @@ confidential: it names folders and people, and what was drawn and never publishe
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterable, Sequence
@@ -45,7 +46,6 @@ from stirred.releases.ledger.rows import (
     Contents,
     Draft,
     Entry,
-    Row,
     Withdrawal,
 )
 from stirred.releases.ledger.store import ServerAddress
@@ -393,7 +393,8 @@ class Ledger:
         finished: bool = False,
     ) -> Entry:
         place = None if folder is None else _absolute(folder)
-        text = _readable(specification)
+        text = specification.to_json()
+        Specification.from_json(text)  # raises if it could not be read again, since then no total would be known
         ledger_rows.checked_nonce(nonce)
         by = ledger_rows.plain(self.who if who is None else who, "who", LONGEST_WHO)
         reason = ledger_rows.plain(self.why if why is None else why, "why", LONGEST_WHY)
@@ -593,13 +594,9 @@ def _verify_seal(contents: Contents, wanted: str) -> LedgerFinding:
         )
         return LedgerFinding(False, "seal", words)
     later = contents.rows[number:]
-    after = "nothing was recorded after it" if not later else f"recorded after it: {', '.join(map(_named, later))}"
+    named = ", ".join(f"entry {json.loads(row.body).get('entry')} was {row.kind}" for row in later)
+    after = f"recorded after it: {named}" if later else "nothing was recorded after it"
     return LedgerFinding(True, "seal", f"the seal {wanted} is in this ledger, and so is everything before it; {after}")
-
-
-def _named(row: Row) -> str:
-    entry = ledger_rows.entry_of_row(row)
-    return f"entry {entry} was {row.kind}"
 
 
 def _limit(path: object, contents: Contents) -> Specification | None:
@@ -607,13 +604,6 @@ def _limit(path: object, contents: Contents) -> Specification | None:
         return None if contents.limit is None else Specification.from_json(contents.limit)
     except errors.StirredError as refusal:
         raise errors.ledger_damaged(path, f"its limit cannot be read. {refusal}") from None
-
-
-def _readable(specification: Specification) -> str:
-    """A specification as JSON; raises if it could not be read again, since then no total would be known any more."""
-    text = specification.to_json()
-    Specification.from_json(text)
-    return text
 
 
 def _patience(seconds: float | None) -> float:

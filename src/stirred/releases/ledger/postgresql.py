@@ -250,6 +250,7 @@ class ServerStore:
     def _connected(self) -> Iterator[psycopg.Connection[Any]]:
         """A connection of its own for the block, with errors in our words and an end to every wait."""
         psycopg = _driver()
+        alive = {"keepalives_idle": 10, "keepalives_interval": 5}
         with self._in_our_words():
             connection = psycopg.connect(
                 self.address.conninfo,
@@ -258,7 +259,7 @@ class ServerStore:
                 connect_timeout=max(2, round(self.patience)),
                 application_name="stirred ledger",
                 client_encoding="utf8",
-                **_unless_given(self.address.conninfo, {"keepalives_idle": 10, "keepalives_interval": 5}),
+                **{name: seconds for name, seconds in alive.items() if f"{name}=" not in self.address.conninfo},
             )
             with contextlib.closing(connection), _broken_off(connection, self.patience + _GRACE):
                 self._prepare(connection)
@@ -318,10 +319,6 @@ def _driver() -> Any:
             "Nothing was spent. Install it: pip install 'stirred[postgresql]'",
         ) from None
     return psycopg
-
-
-def _unless_given(conninfo: str, wanted: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in wanted.items() if f"{name}=" not in conninfo}
 
 
 @contextlib.contextmanager

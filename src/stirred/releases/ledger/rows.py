@@ -196,7 +196,10 @@ class Contents:
 
 def draft(kind: str, **fields: Any) -> Draft:
     """A row that says this now: what is text or a path in a form that can be printed, and ``what`` on one line."""
-    said = {name: _printable(str(one)) if isinstance(one, str | Path) else one for name, one in fields.items()}
+    said = {
+        name: str(one).encode(errors="backslashreplace").decode() if isinstance(one, str | Path) else one
+        for name, one in fields.items()
+    }
     if "what" in said:
         said["what"] = plain(said["what"], "what", LONGEST_WHAT) or ""
     return Draft(kind, said | {"at": now(), "version": __version__})
@@ -264,10 +267,6 @@ def checked_nonce(nonce: str | None) -> str | None:
     return nonce
 
 
-def _printable(text: str) -> str:
-    return text.encode(errors="backslashreplace").decode()
-
-
 # -- reading rows --------------------------------------------------------------------------------------------------
 
 
@@ -282,11 +281,6 @@ def read_rows(rows: Sequence[Row], place: object) -> Contents:
         return _Reading(rows).contents()
     except (ValueError, KeyError, TypeError, IndexError, RecursionError):
         raise errors.ledger_damaged(place, "its rows contradict one another") from None
-
-
-def entry_of_row(row: Row) -> int | None:
-    """The number of the entry that a row is about; None for the first row."""
-    return json.loads(row.body).get("entry")  # type: ignore[no-any-return]
 
 
 class _Reading:
