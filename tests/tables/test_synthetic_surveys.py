@@ -16,11 +16,16 @@ from scipy import stats
 
 from stirred.errors import StirredError
 from stirred.tables.synthetic import survey_frame, surveys
-from stirred.tables.synthetic.surveys import DESIGNS, Survey, draw_survey, make_frame, make_survey
+from stirred.tables.synthetic.survey_frame import make_frame
+from stirred.tables.synthetic.surveys import DESIGNS, Survey, draw_survey
 
 FALSE_ALARM = 1e-9
 PERSONS = 30_000
 EXACT = {"nonresponse": False, "final_weights": False, "replicates": 0}
+
+
+def make_survey(persons: int, *, seed: int = 0, regions: int = 8, areas: int = 40, **options) -> Survey:
+    return draw_survey(make_frame(persons, seed=seed, regions=regions, areas=areas), seed=seed, **options)
 
 
 @pytest.fixture(scope="module")

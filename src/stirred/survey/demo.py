@@ -29,8 +29,8 @@ from stirred.survey.estimating.questions import estimate
 from stirred.survey.plan.draft import toml
 from stirred.survey.plan.fields import SurveyPlan
 from stirred.survey.verifying import recount
-from stirred.tables.synthetic.survey_frame import AGE_GROUP, BOUNDS, EMPLOYMENT, SEX, DesignName
-from stirred.tables.synthetic.surveys import Survey, make_survey
+from stirred.tables.synthetic.survey_frame import AGE_GROUP, BOUNDS, EMPLOYMENT, SEX, DesignName, make_frame
+from stirred.tables.synthetic.surveys import Survey, draw_survey
 
 PLAN = "survey.toml"
 TAKE = 15
@@ -43,7 +43,7 @@ BANDS = (0, 5_000, 10_000, 15_000, 20_000, 25_000, 30_000, 40_000, 50_000, 75_00
 def write_lines(out: str | Path, persons: int = 100_000, seed: int = 1, design: DesignName = "two-stage") -> list[str]:
     """Write the survey, its public tables and ``survey.toml`` into a new folder; returns the lines to print."""
     target = Path(out)
-    survey = make_survey(persons, seed=seed, design=design, take=TAKE)
+    survey = draw_survey(make_frame(persons, seed=seed), seed=seed, design=design, take=TAKE)
     with appearing(target) as folder:
         survey.write(folder)
         (folder / PLAN).write_text(plan_text(survey), encoding="utf-8")

@@ -37,7 +37,6 @@ from stirred.tables.synthetic.survey_frame import (
     categories,
     codes,
     labelled,
-    make_frame,
     parts_of_regions,
     population_totals,
     select,
@@ -208,43 +207,6 @@ class Survey:
 # -- public functions ------------------------------------------------------------------------------------------------
 
 
-def make_survey(
-    persons: int = 100_000,
-    *,
-    seed: int = 0,
-    design: DesignName = "two-stage",
-    sampled: int | None = None,
-    regions: int = 8,
-    areas: int = 40,
-    take: int = 15,
-    nonresponse: bool = True,
-    final_weights: bool = True,
-    replicates: int = 40,
-    decimals: int = 2,
-) -> Survey:
-    """A survey of a generated frame of ``persons`` adults; :func:`draw_survey` says what the options mean.
-
-    >>> survey = make_survey(5_000, seed=1, replicates=2)
-    >>> survey.records.columns  # doctest: +NORMALIZE_WHITESPACE
-    ['person', 'region', 'kind', 'area', 'stratum', 'psu', 'age_group', 'sex', 'employment', 'income', 'hours',
-     'weight', 'final_weight', 'replicate_1', 'replicate_2']
-    >>> survey.strata.columns[3:]  # doctest: +NORMALIZE_WHITESPACE
-    ['population_units', 'population_psus', 'selected_psus', 'sampled_units', 'smallest_weight', 'largest_weight',
-     'smallest_final_weight', 'largest_final_weight']
-    """
-    return draw_survey(
-        make_frame(persons, seed=seed, regions=regions, areas=areas),
-        seed=seed,
-        design=design,
-        sampled=sampled,
-        take=take,
-        nonresponse=nonresponse,
-        final_weights=final_weights,
-        replicates=replicates,
-        decimals=decimals,
-    )
-
-
 def draw_survey(
     frame: pl.DataFrame,
     *,
@@ -264,6 +226,15 @@ def draw_survey(
     expected number. Without ``nonresponse`` everybody answers everything. ``replicates`` is the number of replicate
     weights, which go with the final weights if there are any, else with the design weights. All weights are multiples
     of 10 to the power of minus ``decimals``.
+
+    >>> from stirred.tables.synthetic.survey_frame import make_frame
+    >>> survey = draw_survey(make_frame(5_000, seed=1), seed=1, replicates=2)
+    >>> survey.records.columns  # doctest: +NORMALIZE_WHITESPACE
+    ['person', 'region', 'kind', 'area', 'stratum', 'psu', 'age_group', 'sex', 'employment', 'income', 'hours',
+     'weight', 'final_weight', 'replicate_1', 'replicate_2']
+    >>> survey.strata.columns[3:]  # doctest: +NORMALIZE_WHITESPACE
+    ['population_units', 'population_psus', 'selected_psus', 'sampled_units', 'smallest_weight', 'largest_weight',
+     'smallest_final_weight', 'largest_final_weight']
     """
     wanted = max(1, frame.height // 20) if sampled is None else sampled
     _check_options(frame.height, seed, design, wanted, take, replicates, decimals)
