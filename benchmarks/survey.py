@@ -43,12 +43,14 @@ WEIGHTED = ("area", "sex")
 
 def make(folder: str, records: int, areas: int, seed: int = 1) -> None:
     """Write a survey as Parquet and CSV."""
-    from stirred.tables.synthetic.surveys import make_survey
+    from stirred.tables.synthetic.survey_frame import make_frame
+    from stirred.tables.synthetic.surveys import draw_survey
 
     sampled = int(records / ANSWERING)
-    survey = make_survey(7 * sampled, seed=seed, areas=areas, design="stratified", sampled=sampled, replicates=0)
-    survey.write(folder, "parquet")
-    survey.write(folder, "csv")
+    frame = make_frame(7 * sampled, seed=seed, areas=areas)
+    survey = draw_survey(frame, seed=seed, design="stratified", sampled=sampled, replicates=0)
+    survey.write(folder)
+    survey.records.write_parquet(Path(folder) / "survey.parquet")
 
 
 def plan_of(folder: Path, file: str) -> Any:

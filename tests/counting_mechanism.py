@@ -17,7 +17,6 @@ import numpy as np
 import pyarrow as pa
 
 from stirred import errors
-from stirred._progress import Progress, Silent
 from stirred.noise import RandomSource, SystemSource
 from stirred.noise.laplace import discrete_laplace
 from stirred.releases.folder.documents import (
@@ -111,14 +110,14 @@ class CountRelease:
     def draw(self) -> CountRelease:
         return self
 
-    def finish(self, progress: Progress | None = None) -> CountRelease:
+    def finish(self) -> CountRelease:
         return self
 
     @property
     def summary(self) -> tuple[str, ...]:
         return ("one count",)
 
-    def write_files(self, folder: Path, progress: Progress) -> Certificate:
+    def write_files(self, folder: Path) -> Certificate:
         table = described(self.noisy)
         values = table.encoded["number"]
         write_table(folder / table.file, table.format, [[Cell("number", values.codes, values)]])
@@ -146,14 +145,14 @@ class Counting(Mechanism):
     def inputs(self, plan: CountPlan, data: Data | None = None) -> dict[str, Data]:
         return {"records": plan.input.path if data is None else data}
 
-    def check(self, plan: CountPlan, data: Data | None = None, *, progress: Any = None, twice: bool = False) -> Any:
+    def check(self, plan: CountPlan, data: Data | None = None, *, twice: bool = False) -> Any:
         return CountCheck(plan, specify(plan), twice)
 
     def draw(
         self, plan: CountPlan, data: Data | None = None, *, folder: Path | None = None, keep_truth: bool = False,
-        source: RandomSource | None = None, progress: Progress | None = None,
+        source: RandomSource | None = None,
     ) -> CountRelease:  # fmt: skip
-        source, progress = source or SystemSource(), progress or Silent()
+        source = source or SystemSource()
         true = count_rows(plan, data)
         noisy = true + int(discrete_laplace(1 / Fraction(plan.epsilon), 1, source)[0])
         stated = specify(plan, source.for_release)

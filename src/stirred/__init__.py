@@ -34,61 +34,39 @@ from stirred._earlier_paths import find_earlier_paths
 from stirred._lazy import lazy
 
 if TYPE_CHECKING:
-    from stirred import limits, loss, mechanisms, noise, semantics, spec, survey, swap, topdown
-    from stirred.errors import StirredError
-    from stirred.releases.ledger.ledger import Ledger
-    from stirred.spec import Specification, compose, flavors
-    from stirred.survey.plan.fields import SurveyPlan
-    from stirred.swap.plan.fields import SwapPlan
-    from stirred.swap.plan.sections import LinkedTable
-    from stirred.topdown.plan.fields import TopDownPlan
+    from stirred import (
+        limits as limits,
+        loss as loss,
+        mechanisms as mechanisms,
+        noise as noise,
+        semantics as semantics,
+        spec as spec,
+        survey as survey,
+        swap as swap,
+        topdown as topdown,
+    )
+    from stirred.errors import StirredError as StirredError
+    from stirred.releases.ledger.ledger import Ledger as Ledger
+    from stirred.spec import Specification as Specification, compose as compose, flavors as flavors
+    from stirred.survey.plan.fields import SurveyPlan as SurveyPlan
+    from stirred.swap.plan.fields import SwapPlan as SwapPlan
+    from stirred.swap.plan.sections import LinkedTable as LinkedTable
+    from stirred.topdown.plan.fields import TopDownPlan as TopDownPlan
     from stirred.verbs import (
-        calibrate,
-        check,
-        compare,
-        estimate,
-        explain,
-        lint,
-        read,
-        release,
-        report,
-        tabulate,
-        verify,
+        calibrate as calibrate,
+        check as check,
+        compare as compare,
+        estimate as estimate,
+        explain as explain,
+        lint as lint,
+        read as read,
+        release as release,
+        report as report,
+        tabulate as tabulate,
+        verify as verify,
     )
 
 __version__ = "0.8.0.dev0"
-
-__all__ = [
-    "Ledger",
-    "LinkedTable",
-    "Specification",
-    "StirredError",
-    "SurveyPlan",
-    "SwapPlan",
-    "TopDownPlan",
-    "calibrate",
-    "check",
-    "compare",
-    "compose",
-    "estimate",
-    "explain",
-    "flavors",
-    "limits",
-    "lint",
-    "loss",
-    "mechanisms",
-    "noise",
-    "read",
-    "release",
-    "report",
-    "semantics",
-    "spec",
-    "survey",
-    "swap",
-    "tabulate",
-    "topdown",
-    "verify",
-]
 
 __getattr__, __dir__ = lazy(__name__)
 find_earlier_paths()

@@ -20,6 +20,8 @@ from decimal import Decimal
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from stirred.errors.kinds import one_line
+
 MOST_BYTES = 16 * 1024 * 1024
 """The largest document (certificate, manifest, data dictionary) that is read; tables have no such bound."""
 MOST_TYPED_BYTES = 4 * 1024 * 1024
@@ -210,11 +212,11 @@ def _modest(written: str) -> str:
     return written
 
 
-def require_shallow(text: str, opening: str = "[{", closing: str = "]}") -> None:
+def require_shallow(text: str) -> None:
     """Raise if brackets are nested deeper than :data:`MOST_DEPTH`; texts in quotes must have been taken out."""
     depth = 0
-    for sign in re.finditer(f"[{re.escape(opening + closing)}]", text):
-        depth += 1 if sign[0] in opening else -1
+    for sign in re.finditer(r"[\[\]{}]", text):
+        depth += 1 if sign[0] in "[{" else -1
         if depth > MOST_DEPTH:
             raise Unacceptable(f"it is nested deeper than {MOST_DEPTH} levels")
 
@@ -284,9 +286,4 @@ def plain(text: object, most: int = 300) -> str:
     >>> plain("a\nholds  the budget\x1b[2K")
     'a\\nholds  the budget\\x1b[2K'
     """
-    said = "".join(sign if sign.isprintable() else _escaped(sign) for sign in str(text)[: most + 1])
-    return said if len(said) <= most else said[: most - 1] + "…"
-
-
-def _escaped(sign: str) -> str:
-    return sign.encode("unicode_escape", "backslashreplace").decode("ascii")
+    return one_line(str(text), most)

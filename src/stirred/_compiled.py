@@ -35,14 +35,14 @@ class _Kernel:
 
     def __init__(self, function: Callable[..., Any], cached: bool, options: dict[str, Any]) -> None:
         functools.update_wrapper(self, function)
-        self.function = function
+        self.py_func = function
         self._cached = cached
         self._options = options
         self._dispatcher: Any = None
 
     def __call__(self, *arguments: Any) -> Any:
         if getattr(_plainly, "on", False):
-            return self.function(*arguments)
+            return self.py_func(*arguments)
         return (self._dispatcher or self._prepared())(*arguments)
 
     @property
@@ -56,10 +56,6 @@ class _Kernel:
         return self._prepared().targetoptions
 
     @property
-    def py_func(self) -> Callable[..., Any]:
-        return self.function
-
-    @property
     def signatures(self) -> Any:
         """The combinations of types that have been compiled or loaded."""
         return self._prepared().signatures
@@ -71,9 +67,9 @@ class _Kernel:
 
                 _listen()
                 try:
-                    self._dispatcher = numba.njit(cache=self._cached, **self._options)(self.function)
+                    self._dispatcher = numba.njit(cache=self._cached, **self._options)(self.py_func)
                 except RuntimeError:  # no folder for the cache can be written
-                    self._dispatcher = numba.njit(**self._options)(self.function)
+                    self._dispatcher = numba.njit(**self._options)(self.py_func)
         return self._dispatcher
 
 

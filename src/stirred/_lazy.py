@@ -1,12 +1,11 @@
 """Names of a package that are imported when they are first used, so that importing the package costs next to nothing.
 
-A package imports its public names for type checkers and editors, under ``if TYPE_CHECKING:``. The same lines say here
-where each of them comes from, and are its ``__all__`` where it has none of its own::
+A package imports its public names for type checkers and editors, under ``if TYPE_CHECKING:``, each ``as`` itself, which
+tells them that it is public. The same lines say here where each comes from, and are what ``__all__`` lists::
 
     from stirred._lazy import lazy
 
     if TYPE_CHECKING:
-        from stirred.swap.plan.fields import LinkedTable as LinkedTable
         from stirred.swap.plan.fields import SwapPlan as SwapPlan
 
     __getattr__, __dir__ = lazy(__name__)
@@ -104,17 +103,3 @@ def later(name: str) -> Any:
     0.5
     """
     return _Later(name)
-
-
-def function_later(module: str, name: str) -> Callable[..., Any]:
-    """A function whose module is imported when it is first called: for the few calls from a module to one above it.
-
-    >>> function_later("math", "gcd")(12, 18)
-    6
-    """
-
-    def call(*given: Any, **named: Any) -> Any:
-        return getattr(import_module(module), name)(*given, **named)
-
-    call.__name__ = name
-    return call

@@ -5,7 +5,8 @@ share took, and shown in both; it is the time left of the work that the shares a
 that does the work; nothing about them is kept or written to a release.
 
 A command shows its progress with :class:`OnTerminal`; whatever it calls then says with :func:`stage` where it is, and
-need not be handed anything. In Python nothing is shown, unless a caller passes a :class:`Progress` of its own.
+need not be handed anything. In Python nothing is shown, unless a caller passes a :class:`Progress` of its own to a
+public function, which is then the current one (:func:`shown_by`) for all that it calls.
 """
 
 from __future__ import annotations
@@ -34,7 +35,6 @@ class Progress(Protocol):
 
     def stage(self, words: str, done: float | None = None) -> None:
         """A stage begins; ``done`` is the share of the work that is done, where it is known."""
-        ...
 
 
 class Silent:
@@ -53,9 +53,9 @@ def current() -> Progress:
 
 
 @contextmanager
-def shown_by(progress: Progress) -> Iterator[None]:
-    """Inside the block, stages of this thread's work are shown by ``progress``."""
-    token = _current.set(progress)
+def shown_by(progress: Progress | None) -> Iterator[None]:
+    """Inside the block, stages of this thread's work are shown by ``progress``; by None where they were before."""
+    token = _current.set(progress or current())
     try:
         yield
     finally:

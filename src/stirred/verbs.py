@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from stirred import errors
+from stirred._progress import Progress, shown_by
 from stirred.mechanisms import (
     as_received,
     mechanism_of_measurements,
@@ -24,7 +25,6 @@ from stirred.releases.mechanism import Check, Data, Release
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from stirred._progress import Progress
     from stirred.estimates import Answers, Estimates
     from stirred.releases.context import Context
     from stirred.releases.folder.release_folder import ReleaseFolder
@@ -72,7 +72,8 @@ def check(
     from stirred.releases.check_code import checked
 
     mechanism, read = read_plan(plan)
-    return checked(mechanism, read, data, progress=progress, **options)
+    with shown_by(progress):
+        return checked(mechanism, read, data, **options)
 
 
 def calibrate(
@@ -120,7 +121,8 @@ def calibrate(
             raise errors.option_not_for(f"--{next(iter(options)).replace('_', '-')}", str(what))
         return calibrate_number(str(what), asked)
     mechanism, read = read_plan(what)
-    return mechanism.calibrate(read, asked, data, progress=progress, **options)  # type: ignore[no-any-return]
+    with shown_by(progress):
+        return mechanism.calibrate(read, asked, data, **options)  # type: ignore[no-any-return]
 
 
 def release(

@@ -11,7 +11,6 @@ import pytest
 
 import stirred
 from stirred import errors
-from stirred._progress import Silent
 from stirred.releases import check_code
 from stirred.releases.check_code import Watched
 from stirred.swap.mechanism import MECHANISM
@@ -125,7 +124,7 @@ def test_a_file_that_changes_between_comparing_and_drawing_is_refused(tmp_path):
     file = tmp_path / "rows.csv"
     pl.DataFrame(ROWS).write_csv(file)
     watched = Watched.of(MECHANISM, PLAN, file)
-    watched.require(stirred.check(PLAN, file).code, Silent())
+    watched.require(stirred.check(PLAN, file).code)
     watched.require_unchanged()
     file.write_text(file.read_text(encoding="utf-8") + "1,a,o\n", encoding="utf-8")
     with pytest.raises(errors.DataError, match="changed"):

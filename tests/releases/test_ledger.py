@@ -19,7 +19,7 @@ from stirred.releases.folder.atomic import appearing
 from stirred.releases.folder.manifest import manifest_of, write_manifest
 from stirred.releases.ledger import rows
 from stirred.releases.ledger.ledger import Ledger
-from stirred.spec import Invariant, flavors
+from stirred.spec import Invariant, Specification, flavors
 
 PURE = flavors.pure("person", domain=DOMAIN)
 
@@ -511,7 +511,8 @@ def test_a_ledger_that_cannot_be_read_back_leaves_the_spend_unknown_and_says_so(
 def test_a_specification_that_this_version_cannot_read_is_named(ledger, monkeypatch):
     ledger.spend(ZCDP.at("0.1"), "tables")
     text = ZCDP.at("0.1").to_json().replace('"stirred_specification": 2', '"stirred_specification": 9')
-    monkeypatch.setattr("stirred.releases.ledger.ledger._readable", lambda specification: text)
+    monkeypatch.setattr(Specification, "to_json", lambda self: text)
+    monkeypatch.setattr(Specification, "from_json", lambda text: None)
     ledger.record(ZCDP.at("0.1"), "from the future", past=True)
     monkeypatch.undo()
     with refused("ledger-entry-unreadable", "entry 2"):

@@ -9,7 +9,8 @@ from stirred.survey.data import read_records
 from stirred.survey.demo import plan_text, write_lines
 from stirred.survey.mechanism import MECHANISM
 from stirred.survey.plan.fields import SurveyPlan
-from stirred.tables.synthetic.surveys import DESIGNS, draw_survey, make_frame
+from stirred.tables.synthetic.survey_frame import make_frame
+from stirred.tables.synthetic.surveys import DESIGNS, draw_survey
 
 
 @pytest.mark.parametrize("design", DESIGNS)

@@ -15,16 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stirred.errors import LossError
-from stirred.tables.synthetic.inhabitants import _TYPE_AGES, draw, shared_out
-from stirred.tables.synthetic.population import (
-    DOMAINS,
-    FACILITY_TYPES,
-    GEOGRAPHY,
-    OLDEST,
-    BlockCounts,
-    Population,
-    Tables,
-)
+from stirred.tables.synthetic.inhabitants import _TYPE_AGES, OLDEST, draw, shared_out
+from stirred.tables.synthetic.population import DOMAINS, FACILITY_TYPES, GEOGRAPHY, Population, Tables
 
 DATA = Path(os.environ.get("STIRRED_DATA", Path(__file__).parent.parent.parent.parent / "shared" / "data"))
 BLOCKS = DATA / "ri_2010_block.csv"
@@ -196,38 +188,6 @@ def test_large_populations_have_several_states_of_unequal_size() -> None:
 def test_sizes_out_of_range_are_refused(arguments: dict[str, int], message: str) -> None:
     with pytest.raises(LossError, match=message):
         Population(**arguments)
-
-
-# -- counts ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("columns", [("hhgq", "votingage", "hispanic", "cenrace"), ("race", "adult"), ("sex",), ()])
-def test_counts_are_those_of_the_persons(columns: tuple[str, ...]) -> None:
-    country = Population(persons=60_000, seed=2, states=3)
-    tables = country.tables()
-    parts = list(country.counts(columns))
-    assert pl.concat([part.blocks for part in parts]).equals(tables.blocks)
-    counted = {key: n for part in parts for key, n in listed(part, columns).items()}
-    expected = tables.persons.group_by("block", *columns).len()
-    assert counted == {row[:-1]: row[-1] for row in expected.iter_rows()}
-
-
-def listed(part: BlockCounts, columns: tuple[str, ...]) -> dict[tuple[str, ...], int]:
-    found = {}
-    sizes = [len(DOMAINS[column]) for column in columns]
-    for number, block in enumerate(part.blocks["block"]):
-        here = slice(part.starts[number], part.starts[number + 1])
-        assert (np.diff(part.cells[here]) > 0).all()
-        for cell, count in zip(part.cells[here], part.counts[here], strict=True):
-            codes = np.unravel_index(cell, sizes) if sizes else ()
-            labels = [DOMAINS[column][code] for column, code in zip(columns, codes, strict=True)]
-            found[(block, *labels)] = int(count)
-    return found
-
-
-def test_counts_of_a_column_that_persons_do_not_have_are_refused() -> None:
-    with pytest.raises(LossError, match="categorical column of persons 'occupancy'"):
-        Population(persons=100).counts(["occupancy"])
 
 
 # -- what it looks like ----------------------------------------------------------------------------------------------

@@ -107,11 +107,10 @@ def release(
     if mechanism.keeps_draws and mechanism.is_work(place):
         (note if as_json else print)(f"Continuing from the draw in {place}: nothing is spent again.")
     mechanism.warm_up()
-    with _running() as progress:
+    with _running():
         made = verbs.release(
-            read, out=out, confidential=confidential, ledger=opened, as_checked=as_checked, report=report,
-            progress=progress, **options,
-        )  # fmt: skip
+            read, out=out, confidential=confidential, ledger=opened, as_checked=as_checked, report=report, **options
+        )
     _print(made, out, as_json, _kept(confidential, work, opened), confidential, work, opened)
 
 
@@ -141,19 +140,19 @@ def _from_measurements(measurements: Path, out: Path, given: Given, report: bool
     if mechanism.is_work(work or default_work(out)):
         (note if as_json else print)(f"Continuing from the measurements in {work or default_work(out)}.")
     mechanism.warm_up()
-    with _running() as progress:
-        made = verbs.release_measurements(measurements, out=out, work=work, progress=progress, report=report, **options)
+    with _running():
+        made = verbs.release_measurements(measurements, out=out, work=work, report=report, **options)
     said = "Nothing was spent: the measurements are public, and the guarantee is that of those who drew them."
     _print(made, out, as_json, [said], work=work)
 
 
 @contextmanager
-def _running() -> Iterator[OnTerminal]:
+def _running() -> Iterator[None]:
     """Show the stages of a run; if it fails, print what it has spent and left behind."""
 
     try:
-        with OnTerminal() as progress:
-            yield progress
+        with OnTerminal():
+            yield
     except BaseException as failure:
         for words in getattr(failure, "__notes__", ()):
             complain(words)
@@ -225,8 +224,8 @@ def demo(
     of a county (topdown), or a weighted survey (survey)."""
     began, folder, shown = time.monotonic(), out or _free_name(f"stirred-demo-{mechanism}"), mechanisms.named(mechanism)
     plan = shown.prepare_demo(folder)
-    with OnTerminal() as progress:
-        made = verbs.release(plan, out=folder / "release", progress=progress)
+    with OnTerminal():
+        made = verbs.release(plan, out=folder / "release")
     shown.show_demo(folder, made, began)
 
 

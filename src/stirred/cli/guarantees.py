@@ -322,7 +322,7 @@ def report(
         subjects = [_subject(one, given) for one in what]
         if confidential_appendix is not None:
             progress.stage(f"computing the confidential appendix {confidential_appendix}")
-            appendix(what[0], confidential_appendix, plan=plan, ledger=ledger, progress=progress)
+            appendix(what[0], confidential_appendix, plan=plan, ledger=ledger)
         progress.stage(f"drawing figures and writing {out}")
         write_report(subjects, out)
     for one in what:

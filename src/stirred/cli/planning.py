@@ -157,8 +157,8 @@ def check(
     mechanism = mechanisms.mechanism_of_plan(plan)
     of_plan, options = chosen(mechanism, "check", given)
     read = mechanism.read_plan(plan, **of_plan)
-    with OnTerminal() as progress:
-        found = checked(mechanism, read, progress=progress, **options)
+    with OnTerminal():
+        found = checked(mechanism, read, **options)
     if figures is not None:
         pictures = found.pictures() if isinstance(found, Drawable) else ()
         if not pictures:
@@ -210,8 +210,8 @@ def calibrate(
         mechanism = mechanisms.mechanism_of_plan(what)
         _, options = chosen(mechanism, "calibrate", given)
         plan = mechanism.read_plan(what)
-    with OnTerminal() as progress:
-        found = verbs.calibrate(plan, target or [], progress=progress, **options)  # type: ignore[arg-type]
+    with OnTerminal():
+        found = verbs.calibrate(plan, target or [], **options)  # type: ignore[arg-type]
     if out is not None:
         if found.plan is None:
             raise errors.calibration_option("--out", "writes a plan, and here is none to write")

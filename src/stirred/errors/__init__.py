@@ -9,7 +9,6 @@ Exceptions of the libraries below are caught where they arise and replaced by on
 their texts and their causes may quote cells.
 """
 
-from stirred.errors.arguments import *
 from stirred.errors.data import *
 from stirred.errors.estimates import *
 from stirred.errors.kinds import *
@@ -19,6 +18,5 @@ from stirred.errors.output import *
 from stirred.errors.plans import *
 from stirred.errors.probability import *
 from stirred.errors.specifications import *
-from stirred.errors.stops import *
 from stirred.errors.surveys import *
 from stirred.errors.topdown import *

@@ -76,15 +76,6 @@ def ledger_other_dataset(path: object, dataset: str, found: str) -> LedgerError:
     )
 
 
-def ledger_limit_dataset(dataset: str, found: str) -> LedgerError:
-    return LedgerError(
-        "ledger-limit-dataset",
-        f"The limit is about '{found}' and the ledger about '{dataset}'.",
-        f'Give both the same name, as dataset = "{dataset}" in a plan or as "name" of the domain in a specification: a '
-        "limit on one dataset bounds nothing about another.",
-    )
-
-
 def ledger_over_limit(
     path: object, dataset: str, verdict: str, steps: Sequence[str], above: tuple[str, str] | None = None
 ) -> LedgerError:
@@ -147,14 +138,6 @@ def ledger_not_covered(entry: int, verdict: str, steps: Sequence[str]) -> Ledger
     )
 
 
-def ledger_entry_unreadable(path: object, entry: int, problem: str) -> LedgerError:
-    return LedgerError(
-        "ledger-entry-unreadable",
-        f"The specification of entry {entry} of the ledger {path} cannot be read. {problem}",
-        "Nothing can be spent, since the total is unknown. Use the version of stirred that wrote the entry.",
-    )
-
-
 def ledger_counted_already(path: object, folder: Path, entry: int) -> LedgerError:
     return LedgerError(
         "ledger-counted-already",
@@ -172,54 +155,12 @@ def ledger_not_verified(folder: Path, words: str) -> LedgerError:
     )
 
 
-def ledger_other_release(folder: Path, entry: int) -> LedgerError:
-    return LedgerError(
-        "ledger-other-release",
-        f"{folder} is not the release that entry {entry} was spent for.",
-        "Record it as an entry of its own.",
-    )
-
-
-def ledger_note_too_long(name: str, length: int, most: int) -> LedgerError:
-    return LedgerError(
-        "ledger-note-too-long",
-        f"What was given as '{name}' has {length:,} characters; the ledger keeps {most:,}.",
-        "Nothing was spent. Shorten it.",
-    )
-
-
-def ledger_bad_nonce() -> LedgerError:
-    return LedgerError(
-        "ledger-bad-nonce",
-        "The nonce of a draw is 32 hexadecimal digits, and this is something else.",
-        "Nothing was spent. A release states its nonce in certificate.json; give none where it states none.",
-    )
-
-
-def ledger_same_draw(place: object, entry: int) -> LedgerError:
-    return LedgerError(
-        "ledger-same-draw",
-        f"This draw is already counted: it has the nonce of entry {entry} of the ledger {place}.",
-        f"Nothing was spent again. To list another folder that was finished from that draw, at no cost: "
-        f"stirred ledger add {place} FOLDER --derived-from {entry} --what WHAT",
-    )
-
-
 def ledger_not_derived(entry: int, reason: str) -> LedgerError:
     return LedgerError(
         "ledger-not-derived",
         f"This is not known to be made from the release of entry {entry} alone: {reason}.",
         "Nothing was recorded. If the data were read again for it, it costs budget: record it as a release of its own, "
         "without --derived-from. A table or an estimate computed from a release costs nothing and needs no entry.",
-    )
-
-
-def ledger_not_kept(place: object) -> LedgerError:
-    return LedgerError(
-        "ledger-not-kept",
-        f"What was just recorded in the ledger {place} is not in it when it is read again.",
-        "Nothing was published. Something else replaces or changes the ledger, such as a program that synchronises or "
-        "restores files: find it, then compare the ledger with the last seal you kept (stirred ledger verify --seal).",
     )
 
 
@@ -230,50 +171,6 @@ def ledger_unknown(place: object, token: str, reason: str) -> LedgerError:
         "Nothing is published, and the budget may have been spent. To find out when the ledger can be read again: "
         f'stirred ledger list {place} --json, and look for "token": "{token}". If it is there, the budget was spent '
         "and the entry stays; if not, nothing was spent.",
-    )
-
-
-def ledger_without_locks(place: object, reason: str) -> LedgerError:
-    return LedgerError(
-        "ledger-without-locks",
-        f"Nothing can be recorded in the ledger {place}: {reason}.",
-        "Two runs at once could pass the limit together. Keep the file on a local disk, or keep the ledger on a "
-        "PostgreSQL server: see docs/ledger.md (stirred docs ledger).",
-    )
-
-
-def ledger_bad_seal() -> LedgerError:
-    return LedgerError(
-        "ledger-bad-seal",
-        "A seal is 64 hexadecimal digits, and this is something else.",
-        "Copy the whole seal, as it was printed after a release.",
-    )
-
-
-def ledger_not_recorded(place: object, folder: Path, reason: str) -> LedgerError:
-    return LedgerError(
-        "ledger-not-recorded",
-        f"The ledger {place} records no release of which it is known that it is in {folder}: {reason}.",
-        "Nothing was recorded. If it is a release of another dataset, name that dataset's ledger. If it was never "
-        f"recorded, record it first: stirred ledger add {place} FOLDER --what WHAT. If the folder is gone or was "
-        f"changed, name the number of its entry in place of the folder: stirred ledger list {place}",
-    )
-
-
-def ledger_nothing_to_withdraw(place: object, entry: int) -> LedgerError:
-    return LedgerError(
-        "ledger-nothing-to-withdraw",
-        f"Entry {entry} of the ledger {place} has no release that could be withdrawn: no folder of it was recorded.",
-        "Nothing was recorded. If there is one, list it first: "
-        f"stirred ledger add {place} FOLDER --derived-from {entry} --what WHAT",
-    )
-
-
-def ledger_no_reason(entry: int) -> LedgerError:
-    return LedgerError(
-        "ledger-no-reason",
-        f"A release of entry {entry} is to be withdrawn, and no reason was given.",
-        "Nothing was recorded. Give it in a sentence that everybody may read: --reason WORDS",
     )
 
 
@@ -300,16 +197,6 @@ def ledger_bad_successor(folder: Path, reason: str) -> LedgerError:
         "ledger-bad-successor",
         f"{folder} cannot take the place of a release that is withdrawn: {reason}.",
         "Nothing was recorded. Name another release with --superseded-by, or leave it out and name one later.",
-    )
-
-
-def ledger_owner_first(place: object) -> LedgerError:
-    return LedgerError(
-        "ledger-owner-first",
-        f"The ledger {place} was started by an earlier version of stirred, and the first withdrawal raises its format "
-        "version, which only the role that owns it may do.",
-        "Nothing was recorded. Repeat this once with the address of the owner's role; afterwards any role that may add "
-        "rows can withdraw releases.",
     )
 
 
@@ -340,14 +227,6 @@ def ledger_address(reason: str) -> LedgerError:
     )
 
 
-def ledger_needs_driver() -> LedgerError:
-    return LedgerError(
-        "ledger-needs-driver",
-        "A ledger on a PostgreSQL server needs a package that is not installed (psycopg).",
-        "Nothing was spent. Install it: pip install 'stirred[postgresql]'",
-    )
-
-
 def ledger_unreachable(place: object, reason: str) -> LedgerError:
     return LedgerError(
         "ledger-unreachable",
@@ -363,14 +242,6 @@ def ledger_role(place: object, schema: str) -> LedgerError:
         "Nothing was spent. To release, a role needs what the ledger's owner gives it by: "
         f"GRANT USAGE ON SCHEMA {schema} TO ROLE; GRANT SELECT, INSERT ON {schema}.rows TO ROLE; To start a ledger "
         "it needs the right to create schemas in the database.",
-    )
-
-
-def ledger_unsafe_server(place: object, setting: str) -> LedgerError:
-    return LedgerError(
-        "ledger-unsafe-server",
-        f"The server of the ledger {place} runs with {setting} = off, so a power cut can lose what it confirmed.",
-        f"Nothing was spent. Set {setting} = on in the server's configuration.",
     )
 
 

@@ -1,4 +1,4 @@
-"""Errors about plans, whatever the data: their fields, their tables and margins, and targets to calibrate for."""
+"""Errors about what was asked, whatever the data: plans, targets to calibrate for, arguments and options."""
 
 from __future__ import annotations
 
@@ -10,48 +10,6 @@ from stirred.errors.kinds import DataError, PlanError, StirredError, listed, one
 
 def plan_not_toml(path: Path, line: str) -> PlanError:
     return PlanError("plan-not-toml", f"{path} is not valid TOML ({line}).", "Correct the file and try again.")
-
-
-def plan_in_json(path: Path) -> PlanError:
-    return PlanError(
-        "plan-in-json",
-        f"{path} is JSON, and a plan is written in TOML.",
-        'Write each field on a line of its own, such as rate = 0.05 or swap = ["county"], without braces around them; '
-        "stirred init FILE drafts a plan, and stirred docs plans shows one.",
-    )
-
-
-def plan_not_upgraded(path: Path) -> PlanError:
-    return PlanError(
-        "plan-not-upgraded",
-        f"{path} cannot be brought to the present form without a change of what it means.",
-        "Write the new plan into the same folder, since paths in a plan are relative to it. If it is there, rename by "
-        "hand what has another name now: publish was called tables in swapping plans, and asked in TopDown plans.",
-    )
-
-
-def plan_unacceptable(path: Path, problem: str) -> PlanError:
-    return PlanError(
-        "plan-unacceptable",
-        f"{path} cannot be read as a plan: {problem}.",
-        "Correct the file. stirred docs bounds lists how large a plan may be.",
-    )
-
-
-def plan_unreadable(path: Path) -> PlanError:
-    return PlanError(
-        "plan-unreadable",
-        f"There is no plan at {path}, or it cannot be read.",
-        "Correct the path, or draft a plan with: stirred init FILE --out PLAN",
-    )
-
-
-def plan_version(found: object) -> PlanError:
-    return PlanError(
-        "plan-version",
-        f"The plan says stirred = {found!r}; this version reads plans of format version 1.",
-        "Write stirred = 1 at the top of the plan.",
-    )
 
 
 def plan_mechanism(found: object, known: Sequence[str]) -> PlanError:
@@ -481,3 +439,50 @@ def moved_to_calibrate(option: str, target: str) -> PlanError:
         f"{option} is no option of this command any more: stirred calibrate answers it.",
         f"Type: stirred calibrate PLAN --target {target!r}. " + _PAGE,
     )
+
+
+# -- arguments and options ------------------------------------------------------------------------------------------
+
+_KINDS = {
+    "NoneType": "None",
+    "str": "a text",
+    "bytes": "bytes",
+    "bool": "True or False",
+    "int": "a whole number",
+    "float": "a number",
+    "Fraction": "a fraction",
+    "list": "a list",
+    "tuple": "a tuple",
+    "set": "a set",
+    "dict": "a dict",
+    "ndarray": "an array",
+    "function": "a function",
+    "PosixPath": "a path",
+    "WindowsPath": "a path",
+}
+
+
+class ArgumentError(StirredError):
+    """An argument has a type that the function does not take."""
+
+
+def wrong_argument(what: str, given: object, wanted: str) -> ArgumentError:
+    return ArgumentError("wrong-argument", f"{what} cannot be {kind_of(given)}.", f"Give {wanted}.")
+
+
+def does_not_fit(function: str, problems: Sequence[str], form: str) -> ArgumentError:
+    return ArgumentError("call-does-not-fit", f"{function}() {'; '.join(problems)}.", f"Call {function}{form}.")
+
+
+def kind_of(given: object) -> str:
+    """The type of an object in words; never its contents.
+
+    >>> kind_of([1, 2]), kind_of(None), kind_of(3 + 4j)
+    ('a list', 'None', "a 'complex'")
+    """
+    name = type(given).__name__
+    return _KINDS.get(name, f"a '{name}'")
+
+
+def option_needs(option: str, other: str) -> StirredError:
+    return StirredError("option-needs", f"The option {option} has no effect without {other}.", f"Add {other}.")

@@ -96,11 +96,29 @@ def topdown_crossing(table: str, first: str, second: str) -> PlanError:
     )
 
 
-def topdown_earlier(folder: object, problem: str) -> PlanError:
-    return PlanError(
-        "topdown-earlier",
-        f"The plan cannot agree with the earlier release {folder}: {problem}.",
-        "docs/topdown.md says what an earlier release must be (stirred docs topdown).",
+def topdown_earlier(
+    folder: object,
+    problem: str,
+    remedy: str = "docs/topdown.md says what an earlier release must be (stirred docs topdown).",
+) -> PlanError:
+    return PlanError("topdown-earlier", f"The plan cannot agree with the earlier release {folder}: {problem}.", remedy)
+
+
+def earlier_levels(folder: object, theirs: Sequence[str], mine: Sequence[str]) -> PlanError:
+    return topdown_earlier(
+        folder,
+        f"its levels ({listed(theirs)}) and those of this plan ({listed(mine)}) have none in common, by name",
+        "Call a level that both geographies have by the same name in both plans.",
+    )
+
+
+def earlier_places(folder: object, level: str, units: int, named: Sequence[str], *, earlier: bool) -> PlanError:
+    whose, other = ("the earlier release", "this plan") if earlier else ("this plan", "the earlier release")
+    return topdown_earlier(
+        folder,
+        f"at level '{level}', the finest that both have, {whose} lists {units:,} units ({few(named, units)}) that "
+        f"{other} does not",
+        "Both lists must have the same units at that level; give the level another name where they are not the same.",
     )
 
 
@@ -144,26 +162,6 @@ def relation_unsure(relation: str, problem: str) -> PlanError:
         f"It cannot be guaranteed that every fit can keep {relation}: {problem}.",
         "Nothing was drawn or spent. Leave out one of the two, or relate other groups: docs/relations.md says which "
         "plans are sure (stirred docs relations).",
-    )
-
-
-def earlier_levels(folder: object, theirs: Sequence[str], mine: Sequence[str]) -> PlanError:
-    return PlanError(
-        "topdown-earlier",
-        f"The plan cannot agree with the earlier release {folder}: its levels ({listed(theirs)}) and those of this "
-        f"plan ({listed(mine)}) have none in common, by name.",
-        "Call a level that both geographies have by the same name in both plans.",
-    )
-
-
-def earlier_places(folder: object, level: str, units: int, named: Sequence[str], *, earlier: bool) -> PlanError:
-    whose = "the earlier release lists" if earlier else "this plan lists"
-    other = "this plan" if earlier else "the earlier release"
-    return PlanError(
-        "topdown-earlier",
-        f"The plan cannot agree with the earlier release {folder}: at level '{level}', the finest that both have, "
-        f"{whose} {units:,} units ({few(named, units)}) that {other} does not.",
-        "Both lists must have the same units at that level; give the level another name where they are not the same.",
     )
 
 

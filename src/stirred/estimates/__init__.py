@@ -7,30 +7,24 @@ from typing import TYPE_CHECKING
 from stirred._lazy import lazy
 
 if TYPE_CHECKING:
-    from stirred.estimates.answers import Answers, Coefficients, Parts, difference, odds_ratio, ratio
-    from stirred.estimates.error_laws import ErrorLaw, Term
-    from stirred.estimates.map_joins import join_map
-    from stirred.estimates.place_estimates import Estimates, MadeOf, Source, estimate_rows, kind_lines, source_rows
-    from stirred.estimates.table_fits import TableFit, fit_table
-
-__all__ = [
-    "Answers",
-    "Coefficients",
-    "ErrorLaw",
-    "Estimates",
-    "MadeOf",
-    "Parts",
-    "Source",
-    "TableFit",
-    "Term",
-    "difference",
-    "estimate_rows",
-    "fit_table",
-    "join_map",
-    "kind_lines",
-    "odds_ratio",
-    "ratio",
-    "source_rows",
-]
+    from stirred.estimates.answers import (
+        Answers as Answers,
+        Coefficients as Coefficients,
+        Parts as Parts,
+        difference as difference,
+        odds_ratio as odds_ratio,
+        ratio as ratio,
+    )
+    from stirred.estimates.error_laws import ErrorLaw as ErrorLaw, Term as Term
+    from stirred.estimates.map_joins import join_map as join_map
+    from stirred.estimates.place_estimates import (
+        Estimates as Estimates,
+        MadeOf as MadeOf,
+        Source as Source,
+        estimate_rows as estimate_rows,
+        kind_lines as kind_lines,
+        source_rows as source_rows,
+    )
+    from stirred.estimates.table_fits import TableFit as TableFit, fit_table as fit_table
 
 __getattr__, __dir__ = lazy(__name__)

@@ -10,24 +10,22 @@ from typing import TYPE_CHECKING
 from stirred._lazy import lazy
 
 if TYPE_CHECKING:
-    from stirred.invariants.margin_beliefs import Belief, Beliefs, Posterior, believe, posterior
-    from stirred.invariants.margins import Margin, fingerprint
-    from stirred.invariants.revealing import Alike, Revealed, TwoMargins, alike, reveal
+    from stirred.invariants.margin_beliefs import (
+        Belief as Belief,
+        Beliefs as Beliefs,
+        Posterior as Posterior,
+        believe as believe,
+        posterior as posterior,
+    )
+    from stirred.invariants.margins import Margin as Margin, fingerprint as fingerprint
+    from stirred.invariants.revealing import (
+        Alike as Alike,
+        Revealed as Revealed,
+        TwoMargins as TwoMargins,
+        alike as alike,
+        reveal as reveal,
+    )
 
-__all__ = [
-    "Alike",
-    "Belief",
-    "Beliefs",
-    "Margin",
-    "Posterior",
-    "Revealed",
-    "TwoMargins",
-    "alike",
-    "believe",
-    "fingerprint",
-    "posterior",
-    "reveal",
-]
 
 _MOVED = {
     "stirred.lab.definitions.invariant_values": "agree digest evaluate recount",

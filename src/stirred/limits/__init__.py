@@ -7,46 +7,54 @@ from typing import TYPE_CHECKING
 from stirred._lazy import lazy
 
 if TYPE_CHECKING:
-    from stirred.limits.bounds import FORMS as FORMS
-    from stirred.limits.bounds import LEVELS as LEVELS
-    from stirred.limits.bounds import PRIORS as PRIORS
-    from stirred.limits.bounds import Band as Band
-    from stirred.limits.bounds import Form as Form
-    from stirred.limits.bounds import Limit as Limit
-    from stirred.limits.bounds import data_bounds as data_bounds
-    from stirred.limits.bounds import density_bounds as density_bounds
-    from stirred.limits.bounds import limit_at as limit_at
-    from stirred.limits.bounds import mixture_bounds as mixture_bounds
-    from stirred.limits.bounds import posterior_bounds as posterior_bounds
-    from stirred.limits.bounds import power_bounds as power_bounds
-    from stirred.limits.bounds import radius as radius
-    from stirred.limits.bounds import standard_limits as standard_limits
+    from stirred.limits.bounds import (
+        FORMS as FORMS,
+        LEVELS as LEVELS,
+        PRIORS as PRIORS,
+        Band as Band,
+        Form as Form,
+        Limit as Limit,
+        data_bounds as data_bounds,
+        density_bounds as density_bounds,
+        limit_at as limit_at,
+        mixture_bounds as mixture_bounds,
+        posterior_bounds as posterior_bounds,
+        power_bounds as power_bounds,
+        radius as radius,
+        standard_limits as standard_limits,
+    )
     from stirred.limits.densities import Density as Density
-    from stirred.limits.distances import LogRatios as LogRatios
-    from stirred.limits.distances import approximate_distance as approximate_distance
-    from stirred.limits.distances import density_ratio_distance as density_ratio_distance
-    from stirred.limits.distances import linear_vacuous_distance as linear_vacuous_distance
-    from stirred.limits.distances import log_ratio_range as log_ratio_range
-    from stirred.limits.distances import multiplicative_distance as multiplicative_distance
-    from stirred.limits.distances import odds_ratio_distance as odds_ratio_distance
-    from stirred.limits.distances import total_variation_distance as total_variation_distance
-    from stirred.limits.graphs import DatabaseGraph as DatabaseGraph
-    from stirred.limits.graphs import Membership as Membership
-    from stirred.limits.graphs import depends_on_component_only as depends_on_component_only
-    from stirred.limits.graphs import in_intervals as in_intervals
-    from stirred.limits.graphs import privacy_loss as privacy_loss
-    from stirred.limits.graphs import with_component as with_component
-    from stirred.limits.worked_examples import Beliefs as Beliefs
-    from stirred.limits.worked_examples import ClampedCount as ClampedCount
-    from stirred.limits.worked_examples import laplace_count_beliefs as laplace_count_beliefs
-    from stirred.limits.worked_examples import laplace_count_bounds as laplace_count_bounds
-    from stirred.limits.worked_examples import laplace_count_densities as laplace_count_densities
-    from stirred.limits.worked_examples import laplace_count_mixture as laplace_count_mixture
-    from stirred.limits.worked_examples import laplace_power as laplace_power
-    from stirred.limits.worked_examples import laplace_threshold as laplace_threshold
-    from stirred.limits.worked_examples import response_bounds as response_bounds
-    from stirred.limits.worked_examples import response_likelihood as response_likelihood
-    from stirred.limits.worked_examples import response_power as response_power
+    from stirred.limits.distances import (
+        LogRatios as LogRatios,
+        approximate_distance as approximate_distance,
+        density_ratio_distance as density_ratio_distance,
+        linear_vacuous_distance as linear_vacuous_distance,
+        log_ratio_range as log_ratio_range,
+        multiplicative_distance as multiplicative_distance,
+        odds_ratio_distance as odds_ratio_distance,
+        total_variation_distance as total_variation_distance,
+    )
+    from stirred.limits.graphs import (
+        DatabaseGraph as DatabaseGraph,
+        Membership as Membership,
+        depends_on_component_only as depends_on_component_only,
+        in_intervals as in_intervals,
+        privacy_loss as privacy_loss,
+        with_component as with_component,
+    )
+    from stirred.limits.worked_examples import (
+        Beliefs as Beliefs,
+        ClampedCount as ClampedCount,
+        laplace_count_beliefs as laplace_count_beliefs,
+        laplace_count_bounds as laplace_count_bounds,
+        laplace_count_densities as laplace_count_densities,
+        laplace_count_mixture as laplace_count_mixture,
+        laplace_power as laplace_power,
+        laplace_threshold as laplace_threshold,
+        response_bounds as response_bounds,
+        response_likelihood as response_likelihood,
+        response_power as response_power,
+    )
 
 __getattr__, __dir__ = lazy(
     __name__,

@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 
 from stirred import errors
 from stirred._display import withheld
-from stirred._progress import Progress, Silent
+from stirred._progress import stage
 from stirred.releases.mechanism import Check, Data, Mechanism
 from stirred.releases.plans import Plan
 from stirred.tables.columns import plain_type
@@ -140,14 +140,11 @@ _GROUP, _OF_PLAN, _OF_ALL = 4, 4, 16
 """Letters in a group of a code; of the plan, to tell what differs (20 bits); of plan and data together (80 bits)."""
 
 
-def checked(
-    mechanism: Mechanism, plan: Plan, data: Data | None = None, *, progress: Progress | None = None, **options: Any
-) -> Check:
+def checked(mechanism: Mechanism, plan: Plan, data: Data | None = None, **options: Any) -> Check:
     """Check a plan against its data, and give the check the code by which a release can be tied to it."""
-    progress = progress or Silent()
     watched = Watched.of(mechanism, plan, data)
-    found = mechanism.check(plan, watched.data, progress=progress, **options)
-    code = watched.code(progress, "computing the code of this check")
+    found = mechanism.check(plan, watched.data, **options)
+    code = watched.code("computing the code of this check")
     watched.require_unchanged()
     return replace(found, code=code)  # type: ignore[type-var]
 
@@ -174,22 +171,22 @@ class Watched:
         require_there(inputs)
         return cls(plan, inputs, data, states(inputs))
 
-    def code(self, progress: Progress, words: str) -> str:
+    def code(self, words: str) -> str:
         """The code of plan and data."""
         plan = self._plan()
-        seen = digest(self.inputs, lambda done: progress.stage(words, done))
+        seen = digest(self.inputs, lambda done: stage(words, done))
         both = hashlib.sha256(b"stirred check 1" + plan + seen).digest()
         text = _letters(plan)[:_OF_PLAN] + _letters(both)[:_OF_ALL]
         return "-".join(text[at : at + _GROUP] for at in range(0, len(text), _GROUP))
 
-    def require(self, code: str, progress: Progress) -> None:
+    def require(self, code: str) -> None:
         """Raise unless plan and data are those of a check with this code; the right code is not told."""
         wanted = re.sub(r"[\s-]", "", code).upper()
         if not re.fullmatch(f"[A-Z2-7]{{{_OF_PLAN + _OF_ALL}}}", wanted):
             raise errors.check_code()
         if wanted[:_OF_PLAN] != _letters(self._plan())[:_OF_PLAN]:
             raise errors.not_as_checked("The plan is not the one")
-        if wanted != self.code(progress, "comparing the data with those that were checked").replace("-", ""):
+        if wanted != self.code("comparing the data with those that were checked").replace("-", ""):
             raise errors.not_as_checked("The data are not those")
 
     def require_unchanged(self) -> None:

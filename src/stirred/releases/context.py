@@ -183,17 +183,12 @@ def template(mode: str) -> str:
         "",
         "# Contextual integrity",
         *(
-            line
+            f"# {one.question} ({one.meaning})\n{one.name} = {_quoted(answers.get(one.name, ''))}"
             for one in parameters()
-            for line in (f"# {one.question} ({one.meaning})", f"{one.name} = {_quoted(answers.get(one.name, ''))}")
         ),
         "",
         "# The five safes",
-        *(
-            line
-            for safe in safes()
-            for line in (f"# {safe.question}", f"{safe.name} = {_quoted(answers.get(safe.name, ''))}")
-        ),
+        *(f"# {safe.question}\n{safe.name} = {_quoted(answers.get(safe.name, ''))}" for safe in safes()),
     ]
     return "\n".join(lines) + "\n"
 

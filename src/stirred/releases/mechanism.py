@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
-    from stirred._progress import Progress
     from stirred.noise import RandomSource
     from stirred.releases.folder.documents import Certificate
     from stirred.releases.folder.release_folder import ReleaseFolder
@@ -85,21 +84,17 @@ class Check(Protocol):
     @property
     def specification(self) -> Specification:
         """The guarantee that a release of this plan would have."""
-        ...
 
     @property
     def open_stops(self) -> Sequence[errors.StirredError]:
         """The reasons for which a release of this plan would stop and which the plan does not allow."""
-        ...
 
     @property
     def code(self) -> str | None:
         """Ties a release to this check (``as_checked``); as confidential as the data, of which it has a hash."""
-        ...
 
     def to_json(self) -> str:
         """The check as JSON."""
-        ...
 
 
 @runtime_checkable
@@ -109,7 +104,6 @@ class Drawable(Protocol):
     def pictures(self) -> Sequence[Any]:
         """Pictures as data (:class:`stirred.semantics.pictures.shapes.Picture`), for ``reports`` to draw.
         Confidential."""
-        ...
 
 
 @runtime_checkable
@@ -119,26 +113,21 @@ class Draw(Protocol):
     @property
     def plan(self) -> Plan:
         """The plan that was drawn."""
-        ...
 
     @property
     def specification(self) -> Specification:
         """The guarantee of the draw."""
-        ...
 
     @property
     def for_release(self) -> bool:
         """False if the randomness came from a seed, as in tests: such a draw must not be published."""
-        ...
 
     @property
     def nonce(self) -> str:
         """The identity of the draw: random, and stated by every release made from it."""
-        ...
 
-    def finish(self, progress: Progress | None = None) -> Release:
+    def finish(self) -> Release:
         """Post-process the draw into a release; costs nothing."""
-        ...
 
 
 @runtime_checkable
@@ -148,22 +137,18 @@ class KeptDraw(Draw, Protocol):
     @property
     def folder(self) -> Path:
         """The work folder."""
-        ...
 
     @property
     def entry(self) -> tuple[int, str] | None:
         """Number and seal of the ledger's entry that recorded the draw."""
-        ...
 
     def seal(self, work: Path, entry: tuple[int, str] | None) -> KeptDraw:
         """Write the ledger's entry and the manifest into the unfinished folder; returns the draw as it will be in
         ``work``."""
-        ...
 
     def to_be_removed(self) -> KeptDraw:
         """The draw, in a work folder that is removed as soon as the release is written: the release may take its files
         instead of copies of them."""
-        ...
 
 
 @runtime_checkable
@@ -173,29 +158,24 @@ class Release(Protocol):
     @property
     def draw(self) -> Draw:
         """The draw that this release was made from."""
-        ...
 
     @property
     def specification(self) -> Specification:
         """The guarantee of the release."""
-        ...
 
     @property
     def summary(self) -> Sequence[str]:
         """Lines for the terminal that say what was released; the first is printed after the name of the folder."""
-        ...
 
-    def write_files(self, folder: Path, progress: Progress) -> Certificate:
+    def write_files(self, folder: Path) -> Certificate:
         """Write everything that a recipient gets into an empty folder, but certificate and manifest.
 
         The certificate is returned; it is written, and the manifest with it, once the release is paid for.
         """
-        ...
 
     def write_confidential(self, folder: Path, data: Data | None) -> None:
         """Write the comparison with the true values. ``data`` are read only if this run has
         not read them yet."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -402,7 +382,7 @@ class Mechanism:
         """By table, the path or frame that a check or a draw of this plan reads, and no other."""
         raise errors.not_offered(self.name, "a list of its inputs")
 
-    def check(self, plan: Any, data: Data | None = None, *, progress: Progress | None = None, **options: Any) -> Check:
+    def check(self, plan: Any, data: Data | None = None, **options: Any) -> Check:
         """Check a plan against its data; draws nothing."""
         raise errors.not_offered(self.name, "a check")
 
@@ -426,7 +406,6 @@ class Mechanism:
         folder: Path | None = None,
         keep_truth: bool = False,
         source: RandomSource | None = None,
-        progress: Progress | None = None,
     ) -> Draw:
         """Read the data once and draw. A mechanism that keeps draws writes them into ``folder``.
 
@@ -453,7 +432,7 @@ class Mechanism:
         """Whether a folder holds measurements that others published, in a form that this mechanism reads."""
         return False
 
-    def adopt(self, measurements: Path, folder: Path, *, progress: Progress | None = None, **options: Any) -> KeptDraw:
+    def adopt(self, measurements: Path, folder: Path, **options: Any) -> KeptDraw:
         """Write published measurements into ``folder`` as a draw; nothing is drawn and nothing is spent."""
         raise errors.not_offered(self.name, "releases from published measurements")
 
@@ -501,15 +480,7 @@ class Mechanism:
             raise errors.not_offered(self.name, "numbers for pairs of records")
         return None
 
-    def calibrate(
-        self,
-        plan: Any,
-        targets: Sequence[Any],
-        data: Data | None = None,
-        *,
-        progress: Progress | None = None,
-        **options: Any,
-    ) -> Any:
+    def calibrate(self, plan: Any, targets: Sequence[Any], data: Data | None = None, **options: Any) -> Any:
         """The parameters at which a plan keeps targets, which are :mod:`stirred.semantics.targets`; the answer is a
         :class:`stirred.semantics.targets.Calibration`."""
         raise errors.not_offered(self.name, "calibration")
@@ -529,9 +500,7 @@ class Mechanism:
         """What analysts of a release need to know: which tables are right, how far off others are, what to type."""
         return ()
 
-    def for_custodian(
-        self, release: ReleaseFolder, plan: Any, data: Data | None = None, *, progress: Progress | None = None
-    ) -> Sequence[CustodianNote]:
+    def for_custodian(self, release: ReleaseFolder, plan: Any, data: Data | None = None) -> Sequence[CustodianNote]:
         """True errors of a release, and what its invariants reveal on these data. Confidential: ``plan`` and ``data``
         are those that the release was made from."""
         return ()

@@ -21,6 +21,7 @@ import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from dataclasses import fields as dataclass_fields
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self, get_args
@@ -221,17 +222,7 @@ class InputSection(Section):
 
     def options(self) -> InputOptions:
         """How to read the file."""
-        return InputOptions(
-            self.format,
-            dict(self.types),
-            self.null_values,
-            self.delimiter,
-            self.encoding,
-            self.quotes,
-            self.decimal,
-            self.header,
-            self.names,
-        )
+        return InputOptions(**{one.name: getattr(self, one.name) for one in dataclass_fields(InputOptions)})
 
 
 def text_beside(plan: Plan, path: str | Path) -> str:
@@ -248,7 +239,11 @@ def mechanism_of(path: str | Path) -> object:
     """The mechanism that a plan file names; it may be unknown, or not even a text."""
     fields = _read(Path(path))
     if (version := fields.get("stirred")) != FORM:
-        raise errors.plan_version(version)
+        raise errors.PlanError(
+            "plan-version",
+            f"The plan says stirred = {version!r}; this version reads plans of format version 1.",
+            "Write stirred = 1 at the top of the plan.",
+        )
     return fields.get("mechanism")
 
 
@@ -288,12 +283,25 @@ def _read(path: Path) -> dict[str, Any]:
         return _bounded_reading.parse_toml(text)
     except tomllib.TOMLDecodeError as problem:
         if text.lstrip().startswith("{"):  # no TOML begins like this
-            raise errors.plan_in_json(path) from None
+            raise errors.PlanError(
+                "plan-in-json",
+                f"{path} is JSON, and a plan is written in TOML.",
+                'Write each field on a line of its own, such as rate = 0.05 or swap = ["county"], without braces '
+                "around them; stirred init FILE drafts a plan, and stirred docs plans shows one.",
+            ) from None
         raise errors.plan_not_toml(path, str(problem)) from None
     except _bounded_reading.Unacceptable as problem:
-        raise errors.plan_unacceptable(path, str(problem)) from None
+        raise errors.PlanError(
+            "plan-unacceptable",
+            f"{path} cannot be read as a plan: {problem}.",
+            "Correct the file. stirred docs bounds lists how large a plan may be.",
+        ) from None
     except (OSError, ValueError):
-        raise errors.plan_unreadable(path) from None
+        raise errors.PlanError(
+            "plan-unreadable",
+            f"There is no plan at {path}, or it cannot be read.",
+            "Correct the path, or draft a plan with: stirred init FILE --out PLAN",
+        ) from None
 
 
 @dataclass(frozen=True)
@@ -330,7 +338,13 @@ def upgrade(kind: type[Plan], path: Path, folder: Path) -> Upgraded:
     text = _inserted(text, lines) if lines else text
     fields = {key: value for key, value in _bounded_reading.parse_toml(text).items() if key not in HEAD}
     if set(kind.earlier_names) & set(fields) or kind(**kind.placed(fields, folder)) != before:
-        raise errors.plan_not_upgraded(path)
+        raise errors.PlanError(
+            "plan-not-upgraded",
+            f"{path} cannot be brought to the present form without a change of what it means.",
+            "Write the new plan into the same folder, since paths in a plan are relative to it. If it is there, "
+            "rename by hand what has another name now: publish was called tables in swapping plans, and asked in "
+            "TopDown plans.",
+        )
     return Upgraded(text, tuple(changes))
 
 

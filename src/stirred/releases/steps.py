@@ -25,13 +25,13 @@ import json
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
 from stirred import _bounded_reading as received
 from stirred import errors
-from stirred._progress import Progress, Silent
+from stirred._progress import Progress, shown_by, stage
 from stirred.noise import RandomSource
 from stirred.releases.check_code import Watched
 from stirred.releases.folder import manifest
@@ -71,16 +71,16 @@ class Request:
     """The code of a check: another plan or other data are refused before anything is drawn."""
     for_tests: bool = False
     """Whether a draw from a seed may be written."""
-    progress: Progress = field(default_factory=Silent)
+    progress: Progress | None = None
+    """Who is told instead of those who are now."""
 
     @classmethod
     def of(
-        cls, out: str | Path, *, work: str | Path | None = None, confidential: str | Path | None = None,
-        progress: Progress | None = None, **more: Any,
-    ) -> Request:  # fmt: skip
+        cls, out: str | Path, *, work: str | Path | None = None, confidential: str | Path | None = None, **more: Any
+    ) -> Request:
         """A request as the arguments of a public function state it."""
         private, kept = (None if one is None else Path(one) for one in (confidential, work))
-        return cls(out=Path(out), work=kept, confidential=private, progress=progress or Silent(), **more)
+        return cls(out=Path(out), work=kept, confidential=private, **more)
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,6 @@ class Unfinished:
 
     mechanism: Mechanism
     release: Release
-    progress: Progress
     folder: Path
     certificate: str
     """The text of the certificate that the folder will have."""
@@ -122,14 +121,14 @@ def draw(
     progress: Progress | None = None,
 ) -> Draw:
     """Draw once. A mechanism that keeps draws writes into the new folder ``work``, and ``ledger`` records it."""
-    progress = progress or Silent()
-    if work is None:
-        return mechanism.draw(plan, data, keep_truth=keep_truth, source=source, progress=progress)
-    work = Path(work)
-    spent = _Spent(_admitted(mechanism, plan, ledger), work, work)
-    drawn = _draw_into(mechanism, plan, data, work, keep_truth, source, spent, progress)
-    _keep(work)
-    return drawn
+    with shown_by(progress):
+        if work is None:
+            return mechanism.draw(plan, data, keep_truth=keep_truth, source=source)
+        work = Path(work)
+        run = _Run(mechanism, Request(out=work), _admitted(mechanism, plan, ledger), work)
+        drawn = run.draw_into(work, plan, data, keep_truth=keep_truth, source=source)
+        _keep(work)
+        return drawn
 
 
 @contextlib.contextmanager
@@ -142,31 +141,31 @@ def releasing(mechanism: Mechanism, plan: Plan, data: Data | None, asked: Reques
     resumed = place is not None and os.path.lexists(place)
     if resumed and place is not None and asked.as_checked is not None:
         raise errors.drawn_before(place)
-    opened = _admitted(mechanism, plan, asked.ledger, resumed)
-    spent = _Spent(opened, place, asked.out, as_checked=asked.as_checked is not None)
+    run = _Run(mechanism, asked, _admitted(mechanism, plan, asked.ledger, resumed), place)
     keep_truth = asked.confidential is not None
-    with spent.told():
-        with _Targets(asked) as targets:
-            watched = None if asked.as_checked is None else Watched.of(mechanism, plan, data)
-            if watched is not None and asked.as_checked is not None:
+    with run.told():
+        with run.targets() as targets:
+            watched = None
+            if asked.as_checked is not None:
+                watched = Watched.of(mechanism, plan, data)
                 data = watched.data
-                watched.require(asked.as_checked, asked.progress)
+                watched.require(asked.as_checked)
             if place is None:
-                drawn = mechanism.draw(plan, data, keep_truth=keep_truth, progress=asked.progress)
+                drawn = mechanism.draw(plan, data, keep_truth=keep_truth)
                 if watched is not None:
                     watched.require_unchanged()
-                if opened is not None:
-                    opened.check(drawn.specification)
+                if run.ledger is not None:
+                    run.ledger.check(drawn.specification)
             elif resumed:
                 drawn = mechanism.reopen(plan, place)
-                _require_entry(drawn, opened)
+                run.require_entry(drawn)
             else:
-                drawn = _draw_into(mechanism, plan, data, place, keep_truth, None, spent, asked.progress, watched)
+                drawn = run.draw_into(place, plan, data, keep_truth=keep_truth, watched=watched)
             passing = place is not None and asked.work is None and not (place / KEPT).exists()
             finished = _finish(drawn, passing, asked)
-            with _written(mechanism, finished, data, targets, spent) as made:
+            with run.written(finished, data, targets) as made:
                 yield made
-        _note_release(mechanism, finished, spent)
+        run.note(finished)
         if place is not None:
             _clear(place, passing)
 
@@ -183,17 +182,16 @@ def releasing_measurements(
     """
     place = asked.work or default_work(asked.out)
     _check_targets(asked, place)
-    spent = _Spent(None, place, asked.out)
-    with spent.told():
-        with _Targets(asked) as targets:
+    run = _Run(mechanism, asked, None, place)
+    with run.told():
+        with run.targets() as targets:
             if os.path.lexists(place):
                 drawn = mechanism.readopt(Path(measurements), place, **options)
             else:
                 with appearing(place, private=True) as folder:
-                    taken_in = mechanism.adopt(Path(measurements), folder, progress=asked.progress, **options)
-                    drawn = taken_in.seal(place, None)
+                    drawn = mechanism.adopt(Path(measurements), folder, **options).seal(place, None)
             passing = asked.work is None and not (place / KEPT).exists()
-            with _written(mechanism, _finish(drawn, passing, asked), None, targets, spent) as made:
+            with run.written(_finish(drawn, passing, asked), None, targets) as made:
                 yield made
         _clear(place, passing)
 
@@ -204,7 +202,7 @@ def _finish(drawn: Draw, passing: bool, asked: Request) -> Release:
         raise errors.seeded_release()
     if asked.work is not None:
         _keep(asked.work)
-    return (cast(KeptDraw, drawn).to_be_removed() if passing else drawn).finish(asked.progress)
+    return (cast(KeptDraw, drawn).to_be_removed() if passing else drawn).finish()
 
 
 def _clear(place: Path, passing: bool) -> None:
@@ -222,76 +220,135 @@ def publishing(mechanism: Mechanism, finished: Release, data: Data | None, asked
         raise errors.seeded_release()
     _check_targets(asked, None)
     opened = Ledger.open(asked.ledger) if isinstance(asked.ledger, str | Path) else asked.ledger
+    run = _Run(mechanism, asked, opened, None)
     if mechanism.keeps_draws:
-        _require_entry(finished.draw, opened)
-    spent = _Spent(opened, None, asked.out)
-    with spent.told():
-        with _Targets(asked) as targets, _written(mechanism, finished, data, targets, spent) as made:
+        run.require_entry(finished.draw)
+    with run.told():
+        with run.targets() as targets, run.written(finished, data, targets) as made:
             yield made
-        _note_release(mechanism, finished, spent)
+        run.note(finished)
     if mechanism.keeps_draws:
         shutil.rmtree(cast(KeptDraw, finished.draw).folder / PARTS, ignore_errors=True)
 
 
 @dataclass
-class _Spent:
-    """What a run has spent so far, and what an error must say about it."""
+class _Run:
+    """One run that makes a release: what it is asked for, what it has spent, and what an error must say about it."""
 
+    mechanism: Mechanism
+    asked: Request
     ledger: Ledger | None
     work: Path | None
-    out: Path
     entry: int | None = None
-    as_checked: bool = False
+    """The number of the ledger's entry that recorded what was drawn; None until then."""
 
     @contextlib.contextmanager
     def told(self) -> Iterator[None]:
-        """Add a note to any error: what was spent before it, and what can be continued."""
+        """Show progress as it is asked for, and add a note to any error: what was spent before it, and what can be
+        continued."""
         resumed = self.work is not None and os.path.lexists(self.work)
         try:
-            yield
+            with shown_by(self.asked.progress):
+                yield
         except BaseException as failure:
             if words := self._words(resumed):
                 failure.add_note(words)
             raise
 
     def _words(self, resumed: bool) -> str:
-        said = []
+        said, out = [], self.asked.out
         if self.entry is not None and self.ledger is not None:
             said.append(f"The budget was spent before this happened: entry {self.entry} of {self.ledger.path}.")
-        if os.path.lexists(self.out) and (self.entry is not None or resumed):
-            said.append(f"The release in {self.out} is complete.")
+        if os.path.lexists(out) and (self.entry is not None or resumed):
+            said.append(f"The release in {out} is complete.")
             said += [f"{self.work} is no longer needed."] if self.work is not None else []
         elif resumed:
             said.append(f"Nothing was spent: the earlier draw is still in {self.work}.")
         elif self.work is not None and os.path.lexists(self.work):
-            without = ", without --as-checked," if self.as_checked else ""
+            without = ", without --as-checked," if self.asked.as_checked is not None else ""
             words = f"the same command{without} continues from it and spends nothing."
             said.append(f"The draw is kept in {self.work}: {words}")
         elif said:
             said.append("Nothing was published and the draw is lost: another release spends again.")
         return " ".join(said)
 
+    @contextlib.contextmanager
+    def targets(self) -> Iterator[tuple[Path, Path | None]]:
+        """The unfinished folders of the release and of its confidential comparison, created together.
 
-class _Targets:
-    """The unfinished folders of a release and of its confidential comparison, created together.
+        They appear when the block ends without an error: the comparison first, the release last.
+        """
+        private = self.asked.confidential
+        comparison = contextlib.nullcontext() if private is None else unfinished(private, True)
+        with unfinished(self.asked.out) as folder, comparison as beside:
+            yield folder, beside
 
-    They appear when the block ends without an error: the comparison first, the release last.
-    """
+    def draw_into(
+        self,
+        work: Path,
+        plan: Plan,
+        data: Data | None,
+        *,
+        keep_truth: bool,
+        source: RandomSource | None = None,
+        watched: Watched | None = None,
+    ) -> KeptDraw:
+        """Draw into a new work folder, which appears only once the ledger has recorded the draw."""
+        with contextlib.ExitStack() as held, appearing(work, private=True) as folder:
+            drawn = self.mechanism.draw(plan, data, folder=folder, keep_truth=keep_truth, source=source)
+            if watched is not None:
+                watched.require_unchanged()
+            held.enter_context(alone(work))  # until the folder is there: of two runs at once only one pays
+            check_target(work)
+            entry = None
+            if self.ledger is not None:
+                stage("recording the draw in the ledger")
+                paid = self.ledger.spend(drawn.specification, self.mechanism.spend_words(plan), nonce=drawn.nonce)
+                entry, self.entry = (paid.id, paid.seal), paid.id
+            return cast(KeptDraw, drawn).seal(work, entry)
 
-    def __init__(self, asked: Request) -> None:
-        self.asked = asked
-        self._stack = contextlib.ExitStack()
+    def require_entry(self, drawn: Any) -> None:
+        """Raise if the ledger does not have the entry of a kept draw."""
+        if self.ledger is None:
+            return
+        if drawn.entry is None or drawn.entry not in [(entry.id, entry.seal) for entry in self.ledger.entries()]:
+            raise errors.work_folder(drawn.folder, f"the ledger {self.ledger.path} has no entry for the draw in it")
 
-    def __enter__(self) -> _Targets:
-        with contextlib.ExitStack() as stack:
-            self.folder = stack.enter_context(unfinished(self.asked.out))
-            private = self.asked.confidential
-            self.private = None if private is None else stack.enter_context(unfinished(private, True))
-            self._stack = stack.pop_all()
-        return self
+    @contextlib.contextmanager
+    def written(self, finished: Release, data: Data | None, targets: tuple[Path, Path | None]) -> Iterator[Unfinished]:
+        """Write the files of a release; certificate and manifest follow once a draw that is not kept is recorded."""
+        out, (folder, beside) = self.asked.out, targets
+        with writing(out):
+            certificate = finished.write_files(folder).text()
+            require_readable(folder, certificate)
+            yield Unfinished(self.mechanism, finished, folder, certificate)
+            last = manifest.HeldBack.of(folder, {CERTIFICATE: certificate.encode()})
+            flush(folder)
+        if self.ledger is not None and not self.mechanism.keeps_draws:
+            stage("recording the release in the ledger")
+            words, nonce = self.mechanism.spend_words(finished.draw.plan), finished.draw.nonce
+            paid = self.ledger.entry_of_draw(nonce)  # a draw that is published a second time is paid for already
+            if paid is None:
+                paid = self.ledger.spend(finished.specification, words, out, manifest=last.digest, nonce=nonce)
+            self.entry = paid.id
+        with writing(out):
+            last.write()
+        if beside is not None and self.asked.confidential is not None:
+            stage("comparing with the true values")
+            with writing(self.asked.confidential):
+                finished.write_confidential(beside, data)
 
-    def __exit__(self, *failure: Any) -> bool | None:
-        return self._stack.__exit__(*failure)
+    def note(self, finished: Release) -> None:
+        """Note in the ledger that the release is complete. Only a note: the entry is on disk already."""
+        if self.ledger is None:
+            return
+        with contextlib.suppress(errors.LedgerError):
+            if not self.mechanism.keeps_draws:
+                if self.entry is not None:
+                    self.ledger.finished(self.entry, self.asked.out)
+                return
+            number, seal = finished.draw.entry  # type: ignore[attr-defined]
+            self.ledger.finished(number, self.asked.out, seal=seal)  # also for a further release of the same draw
 
 
 def _admitted(
@@ -336,77 +393,3 @@ def _keep(work: Path) -> None:
     """Mark a work folder as one that was asked to be kept."""
     with writing(work), contextlib.suppress(FileExistsError), (work / KEPT).open("x", encoding="utf-8") as file:
         file.write("This folder was asked to be kept (--work): no later run removes it.\n")
-
-
-def _draw_into(
-    mechanism: Mechanism,
-    plan: Plan,
-    data: Data | None,
-    work: Path,
-    keep_truth: bool,
-    source: RandomSource | None,
-    spent: _Spent,
-    progress: Progress,
-    watched: Watched | None = None,
-) -> KeptDraw:
-    """Draw into a new work folder, which appears only once the ledger has recorded the draw."""
-    with contextlib.ExitStack() as held, appearing(work, private=True) as folder:
-        drawn = mechanism.draw(plan, data, folder=folder, keep_truth=keep_truth, source=source, progress=progress)
-        if watched is not None:
-            watched.require_unchanged()
-        held.enter_context(alone(work))  # until the folder is there: of two runs at once only one pays
-        check_target(work)
-        entry = None
-        if spent.ledger is not None:
-            progress.stage("recording the draw in the ledger")
-            paid = spent.ledger.spend(drawn.specification, mechanism.spend_words(plan), nonce=drawn.nonce)
-            entry, spent.entry = (paid.id, paid.seal), paid.id
-        return cast(KeptDraw, drawn).seal(work, entry)
-
-
-def _require_entry(drawn: Any, ledger: Ledger | None) -> None:
-    """Raise if the ledger does not have the entry of a kept draw."""
-    if ledger is None:
-        return
-    if drawn.entry is None or drawn.entry not in [(entry.id, entry.seal) for entry in ledger.entries()]:
-        raise errors.work_folder(drawn.folder, f"the ledger {ledger.path} has no entry for the draw in it")
-
-
-@contextlib.contextmanager
-def _written(
-    mechanism: Mechanism, finished: Release, data: Data | None, targets: _Targets, spent: _Spent
-) -> Iterator[Unfinished]:
-    """Write the files of a release; certificate and manifest follow once a draw that is not kept is recorded."""
-    out, progress = targets.asked.out, targets.asked.progress
-    with writing(out):
-        certificate = finished.write_files(targets.folder, progress).text()
-        require_readable(targets.folder, certificate)
-        yield Unfinished(mechanism, finished, progress, targets.folder, certificate)
-        last = manifest.HeldBack.of(targets.folder, {CERTIFICATE: certificate.encode()})
-        flush(targets.folder)
-    if spent.ledger is not None and not mechanism.keeps_draws:
-        progress.stage("recording the release in the ledger")
-        words, nonce = mechanism.spend_words(finished.draw.plan), finished.draw.nonce
-        paid = spent.ledger.entry_of_draw(nonce)  # a draw that is published a second time is paid for already
-        if paid is None:
-            paid = spent.ledger.spend(finished.specification, words, out, manifest=last.digest, nonce=nonce)
-        spent.entry = paid.id
-    with writing(out):
-        last.write()
-    if targets.private is not None and targets.asked.confidential is not None:
-        progress.stage("comparing with the true values")
-        with writing(targets.asked.confidential):
-            finished.write_confidential(targets.private, data)
-
-
-def _note_release(mechanism: Mechanism, finished: Release, spent: _Spent) -> None:
-    """Note in the ledger that the release is complete. Only a note: the entry is on disk already."""
-    if spent.ledger is None:
-        return
-    with contextlib.suppress(errors.LedgerError):
-        if not mechanism.keeps_draws:
-            if spent.entry is not None:
-                spent.ledger.finished(spent.entry, spent.out)
-            return
-        number, seal = finished.draw.entry  # type: ignore[attr-defined]
-        spent.ledger.finished(number, spent.out, seal=seal)  # also for a further release of the same draw

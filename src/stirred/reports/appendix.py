@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from stirred import errors
+from stirred._progress import Progress, shown_by
 from stirred.mechanisms import open_release, read_plan
 from stirred.releases.folder import manifest
 from stirred.releases.folder.atomic import new_file
@@ -22,7 +23,6 @@ from stirred.reports.subjects import Subject, of_folder
 from stirred.semantics.sentences.formatting import budget_line
 
 if TYPE_CHECKING:
-    from stirred._progress import Progress
     from stirred.releases.ledger.ledger import Ledger
     from stirred.releases.ledger.rows import Entry
     from stirred.releases.plans import Plan
@@ -89,7 +89,8 @@ def appendix(
                 "certificate.",
                 "Give the plan of this release, unchanged.",
             )
-        notes = mechanism.for_custodian(opened, read, data, progress=progress)
+        with shown_by(progress):
+            notes = mechanism.for_custodian(opened, read, data)
     text = appendix_text(of_folder(mechanism, opened), notes, opened_ledger)
     with new_file(out, private=True) as file:
         file.write(text.encode())

@@ -53,7 +53,7 @@ _DRAWINGS = "the drawings of report.html"
 
 def add_report(unfinished: Unfinished) -> None:
     """Write the report of a release into its unfinished folder."""
-    unfinished.progress.stage("writing the report")
+    stage("writing the report")
     unfinished.add_report(report_text([of_folder(unfinished.mechanism, unfinished.opened())]))
 
 

@@ -7,56 +7,39 @@ from typing import TYPE_CHECKING
 from stirred._lazy import lazy
 
 if TYPE_CHECKING:
-    from stirred.spec import flavors
+    from stirred.spec import flavors as flavors
     from stirred.spec.algebra import (
-        Composition,
-        change_unit,
-        compose,
-        may_publish_budget,
-        may_publish_invariants,
-        per_respondent,
-        post_process,
-        retabulate,
+        Composition as Composition,
+        change_unit as change_unit,
+        compose as compose,
+        may_publish_budget as may_publish_budget,
+        may_publish_invariants as may_publish_invariants,
+        per_respondent as per_respondent,
+        post_process as post_process,
+        retabulate as retabulate,
     )
-    from stirred.spec.blocks import Budget, Domain, InputPremetric, Multiverse, OutputPremetric
-    from stirred.spec.invariant import Invariant
-    from stirred.spec.kinds import Kind, register
-    from stirred.spec.linting.findings import lint
-    from stirred.spec.order.block_by_block import Comparison, compare
-    from stirred.spec.order.conversions import as_approximate
-    from stirred.spec.order.finite_mechanisms import FiniteMechanism
-    from stirred.spec.specification import Answer, Counterfactual, Finding, Flavor, Specification, Step
+    from stirred.spec.blocks import (
+        Budget as Budget,
+        Domain as Domain,
+        InputPremetric as InputPremetric,
+        Multiverse as Multiverse,
+        OutputPremetric as OutputPremetric,
+    )
+    from stirred.spec.invariant import Invariant as Invariant
+    from stirred.spec.kinds import Kind as Kind, register as register
+    from stirred.spec.linting.findings import lint as lint
+    from stirred.spec.order.block_by_block import Comparison as Comparison, compare as compare
+    from stirred.spec.order.conversions import as_approximate as as_approximate
+    from stirred.spec.order.finite_mechanisms import FiniteMechanism as FiniteMechanism
+    from stirred.spec.specification import (
+        Answer as Answer,
+        Counterfactual as Counterfactual,
+        Finding as Finding,
+        Flavor as Flavor,
+        Specification as Specification,
+        Step as Step,
+    )
 
-__all__ = [
-    "Answer",
-    "Budget",
-    "Comparison",
-    "Composition",
-    "Counterfactual",
-    "Domain",
-    "Finding",
-    "FiniteMechanism",
-    "Flavor",
-    "InputPremetric",
-    "Invariant",
-    "Kind",
-    "Multiverse",
-    "OutputPremetric",
-    "Specification",
-    "Step",
-    "as_approximate",
-    "change_unit",
-    "compare",
-    "compose",
-    "flavors",
-    "lint",
-    "may_publish_budget",
-    "may_publish_invariants",
-    "per_respondent",
-    "post_process",
-    "register",
-    "retabulate",
-]
 
 _MOVED = {
     "stirred.lab.definitions.continuous_mechanisms": "ContinuousLaw ContinuousMechanism LossBounds NoiseLaw",

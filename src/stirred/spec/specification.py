@@ -25,7 +25,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from stirred import _bounded_reading, errors
 from stirred._calls import refuses_wrong_arguments
 from stirred._display import brief
-from stirred._lazy import function_later
+from stirred._lazy import later
 from stirred.spec import facts
 from stirred.spec.blocks import Budget, Domain, InputPremetric, Multiverse, OutputPremetric
 from stirred.spec.exact import Exact, bound, exact, near
@@ -34,7 +34,7 @@ from stirred.spec.invariant import Invariant, merged, missing
 
 NOT_FOR_RELEASE = "not for release: drawn from a seeded source, which can be repeated"
 
-_implies = function_later("stirred.spec.order.implication", "implies")
+_implication = later("stirred.spec.order.implication")
 """The one place where this module reaches upwards: the order of specifications is built on them."""
 
 Fact = str | int | bool
@@ -191,7 +191,7 @@ class Specification:
 
     def implies(self, other: Specification) -> Answer:
         """Whether every mechanism that satisfies this specification satisfies the other (M(A) is part of M(B))."""
-        return _implies(self, other)  # type: ignore[no-any-return]
+        return _implication.implies(self, other)  # type: ignore[no-any-return]
 
     def with_findings(self, *findings: Finding) -> Specification:
         """The same with findings added, one per id."""

@@ -32,8 +32,8 @@ from stirred.survey.estimating.questions import estimate
 from stirred.survey.plan.draft import toml
 from stirred.survey.plan.fields import SurveyPlan
 from stirred.survey.verifying import recount
-from stirred.tables.synthetic.survey_frame import DesignName
-from stirred.tables.synthetic.surveys import AGE_GROUP, BOUNDS, EMPLOYMENT, SEX, Survey, make_survey
+from stirred.tables.synthetic.survey_frame import AGE_GROUP, BOUNDS, EMPLOYMENT, SEX, DesignName, make_frame
+from stirred.tables.synthetic.surveys import Survey, draw_survey
 
 PLAN = "survey.toml"
 TAKE = 15
@@ -45,7 +45,7 @@ HIGHEST_INCOME = 150_000
 def write_lines(out: str | Path, persons: int = 100_000, seed: int = 1, design: DesignName = "two-stage") -> list[str]:
     """Write the survey, its public tables and ``survey.toml`` into a new folder; returns the lines to print."""
     target = Path(out)
-    survey = make_survey(persons, seed=seed, design=design, take=TAKE)
+    survey = draw_survey(make_frame(persons, seed=seed), seed=seed, design=design, take=TAKE)
     with appearing(target) as folder:
         survey.write(folder)
         (folder / PLAN).write_text(plan_text(survey), encoding="utf-8")

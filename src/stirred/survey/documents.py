@@ -16,7 +16,7 @@ from typing import Any
 
 import polars as pl
 
-from stirred._progress import Progress
+from stirred._progress import Progress, stage
 from stirred._sentences import sentences_of
 from stirred.estimates.answers import NO_ESTIMATE
 from stirred.releases.folder.documents import (
@@ -267,15 +267,15 @@ class SurveyRelease:
         with publishing(MECHANISM, self, data, asked):
             return asked.out
 
-    def write_files(self, folder: Path, progress: Progress) -> Certificate:
+    def write_files(self, folder: Path) -> Certificate:
         """Write everything that a recipient gets into an empty folder, but the certificate, which is returned."""
         plan = self.plan
-        progress.stage("writing measured sums")
+        stage("writing measured sums")
         tables = []
         for table in tables_of(self.survey):
             write(folder, plan, table)
             tables.append(described(plan, table))
-        progress.stage("writing estimates and documents")
+        stage("writing estimates and documents")
         if plan.publish:
             (folder / TABLES).mkdir()
         texts = {one.name: rounded(estimates_frame(self.survey, one)).write_csv() for one in plan.publish}

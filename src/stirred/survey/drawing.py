@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from stirred._progress import Progress, Silent
+from stirred._progress import Progress, current
 from stirred.noise import RandomSource, SystemSource
 from stirred.releases.folder.documents import draw_nonce
 from stirred.releases.mechanism import Data
@@ -118,7 +118,7 @@ def draw(
     progress: Progress | None = None,
 ) -> SurveyRelease:
     """Read the data once and draw everything."""
-    source, progress = source or SystemSource(), progress or Silent()
+    source, progress = source or SystemSource(), progress or current()
     progress.stage("reading the survey")
     records = read_records(plan, data, lambda done: progress.stage("reading the survey", done))
     require_design(records)

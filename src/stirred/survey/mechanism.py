@@ -12,7 +12,6 @@ from stirred.releases.mechanism import FORM_OPTIONS, AnalystNote, CustodianNote,
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from stirred._progress import Progress
     from stirred.estimates import Answers
     from stirred.noise import RandomSource
     from stirred.releases.folder.release_folder import ReleaseFolder
@@ -115,12 +114,10 @@ class Survey(Mechanism):
 
         return inputs(plan, data)
 
-    def check(
-        self, plan: SurveyPlan, data: Data | None = None, *, progress: Progress | None = None, **options: Any
-    ) -> SurveyCheck:
+    def check(self, plan: SurveyPlan, data: Data | None = None, **options: Any) -> SurveyCheck:
         from stirred.survey.checking.plan_check import check
 
-        return check(plan, data, progress=progress, **options)
+        return check(plan, data, **options)
 
     def draw(
         self,
@@ -130,11 +127,10 @@ class Survey(Mechanism):
         folder: Path | None = None,
         keep_truth: bool = False,
         source: RandomSource | None = None,
-        progress: Progress | None = None,
     ) -> SurveyRelease:
         from stirred.survey.drawing import draw
 
-        return draw(plan, data, keep_truth=keep_truth, source=source, progress=progress)
+        return draw(plan, data, keep_truth=keep_truth, source=source)
 
     def for_analysts(self, release: ReleaseFolder) -> Sequence[AnalystNote]:
         from stirred.survey.documents import for_analysts
@@ -172,13 +168,7 @@ class Survey(Mechanism):
         return estimate(release, **options)
 
     def calibrate(
-        self,
-        plan: SurveyPlan,
-        targets: Sequence[Target],
-        data: Data | None = None,
-        *,
-        progress: Progress | None = None,
-        **options: Any,
+        self, plan: SurveyPlan, targets: Sequence[Target], data: Data | None = None, **options: Any
     ) -> Calibration:
         from stirred.survey.plan.budget import calibrate
 
@@ -190,12 +180,11 @@ class Survey(Mechanism):
         return audit_pairs(plan)
 
     def for_custodian(
-        self, release: ReleaseFolder, plan: SurveyPlan, data: Data | None = None, *, progress: Progress | None = None
+        self, release: ReleaseFolder, plan: SurveyPlan, data: Data | None = None
     ) -> Sequence[CustodianNote]:
-        from stirred._progress import Silent
         from stirred.survey.checking.comparison import for_custodian
 
-        return tuple(for_custodian(release, plan, data, progress or Silent()))
+        return tuple(for_custodian(release, plan, data))
 
     def prepare_demo(self, folder: Path) -> SurveyPlan:
         from stirred.survey.demo import prepare

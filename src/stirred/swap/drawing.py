@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 
 from stirred import errors
-from stirred._progress import Progress, Silent
+from stirred._progress import Progress, current, stage
 from stirred._threads import meanwhile, thread_pool
 from stirred.invariants import Margin
 from stirred.noise import RandomSource, SystemSource
@@ -169,12 +169,12 @@ class SwapRelease:
         for rows in self.linked:
             yield rows, rows.linked.input
 
-    def write_files(self, folder: Path, progress: Progress) -> Certificate:
+    def write_files(self, folder: Path) -> Certificate:
         """Write everything that a recipient gets into an empty folder, but the certificate, which is returned."""
-        progress.stage("writing microdata")
+        stage("writing microdata")
         with thread_pool() as pool:
             released = list(pool.map(lambda table: self._write_table(folder, *table), self._tables()))
-        progress.stage("writing tables and documents")
+        stage("writing tables and documents")
         kind = self.plan.format or self.dataset.input.format
         if self.plan.flat is not None:
             write_table(folder / f"{FLAT}{EXTENSIONS[kind]}", kind, self._flat_chunks(), flat_style(released))
@@ -250,7 +250,7 @@ def draw(
 ) -> SwapRelease:
     """Draw one swap. Another ``source`` than the operating system's is for tests: the result is not for release."""
     source = source or SystemSource()
-    progress = progress or Silent()
+    progress = progress or current()
     progress.stage("reading")
     dataset = load(plan, data, progress)
     for one in plan.published_tables:

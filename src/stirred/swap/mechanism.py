@@ -23,7 +23,6 @@ from stirred.releases.mechanism import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from stirred._progress import Progress
     from stirred.estimates import Answers
     from stirred.noise import RandomSource
     from stirred.releases.folder.release_folder import ReleaseFolder
@@ -198,12 +197,10 @@ class Swapping(Mechanism):
 
         return inputs(plan, data)
 
-    def check(
-        self, plan: SwapPlan, data: Data | None = None, *, progress: Progress | None = None, **options: Any
-    ) -> SwapCheck:
+    def check(self, plan: SwapPlan, data: Data | None = None, **options: Any) -> SwapCheck:
         from stirred.swap.checking.plan_check import check
 
-        return check(plan, data, progress=progress, **options)
+        return check(plan, data, **options)
 
     def draw(
         self,
@@ -213,11 +210,10 @@ class Swapping(Mechanism):
         folder: Path | None = None,
         keep_truth: bool = False,
         source: RandomSource | None = None,
-        progress: Progress | None = None,
     ) -> SwapRelease:
         from stirred.swap.drawing import draw
 
-        return draw(plan, data, source=source, progress=progress)
+        return draw(plan, data, source=source)
 
     def specify_plan(self, plan: SwapPlan, **options: Any) -> Specification:
         from stirred.swap.plan.guarantee import specify_typed
@@ -265,17 +261,11 @@ class Swapping(Mechanism):
         return estimate(release, **options)
 
     def calibrate(
-        self,
-        plan: SwapPlan,
-        targets: Sequence[Target],
-        data: Data | None = None,
-        *,
-        progress: Progress | None = None,
-        **options: Any,
+        self, plan: SwapPlan, targets: Sequence[Target], data: Data | None = None, **options: Any
     ) -> Calibration:
         from stirred.swap.plan.budget import calibrate
 
-        return calibrate(plan, targets, data, progress=progress, **options)
+        return calibrate(plan, targets, data, **options)
 
     def audit_pairs(self, plan: SwapPlan) -> list[AuditPair]:
         from stirred.swap.audit_pairs import audit_pairs
@@ -283,12 +273,11 @@ class Swapping(Mechanism):
         return audit_pairs(plan)
 
     def for_custodian(
-        self, release: ReleaseFolder, plan: SwapPlan, data: Data | None = None, *, progress: Progress | None = None
+        self, release: ReleaseFolder, plan: SwapPlan, data: Data | None = None
     ) -> Sequence[CustodianNote]:
-        from stirred._progress import Silent
         from stirred.swap.checking.comparison import for_custodian
 
-        return tuple(for_custodian(release, plan, data, progress or Silent()))
+        return tuple(for_custodian(release, plan, data))
 
     def prepare_demo(self, folder: Path) -> SwapPlan:
         from stirred.swap.demo import prepare

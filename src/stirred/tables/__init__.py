@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 from stirred._lazy import lazy
 
 if TYPE_CHECKING:
-    from stirred.tables.columns import Column, Table
-    from stirred.tables.reading.inputs import Input, InputOptions, open_input
-
-__all__ = ["Column", "Input", "InputOptions", "Table", "open_input"]
+    from stirred.tables.columns import Column as Column, Table as Table
+    from stirred.tables.reading.inputs import Input as Input, InputOptions as InputOptions, open_input as open_input
 
 __getattr__, __dir__ = lazy(__name__)

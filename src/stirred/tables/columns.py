@@ -321,7 +321,7 @@ class ColumnEncoder:
             chunk.codes = codes[:0]  # one copy of a large column, not two
         self._chunks = []
         if pa.types.is_floating(self.type):
-            values = _floats_of(values, self.type)
+            values = values.view(self.type)
         if len(values) and not _on_calendar(values):
             raise errors.time_out_of_range(self.table, self.name)
         categories = self._categories(values)
@@ -408,10 +408,6 @@ def exact_values(values: pa.Array) -> pa.Array:
 
 def _bits_of(array: pa.Array) -> pa.Array:
     return array.view(_BITS_TYPE[array.type.bit_width // 8])
-
-
-def _floats_of(bits: pa.Array, kind: pa.DataType) -> pa.Array:
-    return bits.view(kind)
 
 
 @kernel

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from fractions import Fraction
 from math import prod
 from typing import Any
 
@@ -89,24 +90,8 @@ def require_numeric(column: Column) -> None:
     _values(column)
 
 
-def whole_values(column: Column) -> tuple[list[int | None], int]:
-    """The distinct values of a numeric column as whole numbers, and their scale; None for a null or NaN.
-
-    >>> whole_values(Column("w", np.zeros(2, np.uint8), pa.array([0.25, 10.0])))
-    ([25, 1000], 2)
-    """
-    known = column.values.is_valid()
-    if pa.types.is_floating(column.type):
-        known = pc.and_kleene(known, pc.is_finite(column.values)).fill_null(False)
-    found, scale = _values(Column(column.name, column.codes, column.values.filter(known)))
-    numbers = iter(found)
-    return [next(numbers) if one else None for one in known.to_pylist()], scale
-
-
 def whole_array(column: Column) -> tuple[Whole, NDArray[np.bool_], int]:
     """The distinct values of a numeric column as whole numbers, which of them are null or NaN (0 there), and the scale.
-
-    As :func:`whole_values`, for columns with very many values.
 
     >>> whole_array(Column("w", np.zeros(2, np.uint8), pa.array([0.25, 10.0, None])))
     (array([  25, 1000,    0]), array([False, False,  True]), 2)
@@ -127,10 +112,14 @@ def whole_array(column: Column) -> tuple[Whole, NDArray[np.bool_], int]:
         low, high = np.where(empty, 0, words[:, 0]), np.where(empty, 0, words[:, 1])
         if np.array_equal(high, low >> 63) and largest(low) < _FITS:  # 64 of 128 bits hold it
             return low, empty, column.type.scale
-    listed, scale = whole_values(column)
-    numbers = [one or 0 for one in listed]
-    kind = np.int64 if all(abs(one) < _FITS for one in numbers) else object
-    return np.array(numbers, dtype=kind), np.array([one is None for one in listed], dtype=np.bool_), scale
+    known = values.is_valid()
+    if pa.types.is_floating(column.type):
+        known = pc.and_kleene(known, pc.is_finite(values)).fill_null(False)
+    listed, scale = _values(Column(column.name, column.codes, values.filter(known)))
+    empty = ~np.asarray(known.to_numpy(zero_copy_only=False), dtype=np.bool_)
+    numbers: Whole = np.zeros(len(values), dtype=np.int64 if all(abs(one) < _FITS for one in listed) else object)
+    numbers[~empty] = np.array(listed, dtype=numbers.dtype)
+    return numbers, empty, scale
 
 
 def largest(numbers: Whole) -> int:
@@ -177,22 +166,13 @@ def _values(column: Column) -> tuple[list[int], int]:
     scale = max(0, -min(exponents, default=0))
     if max((one.adjusted() for one in written if one), default=0) + scale >= 36:
         raise errors.added_up_digits(column.name)
-    return [_whole(one, scale) for one in written], scale
+    return [int(Fraction(one) * 10**scale) for one in written], scale
 
 
 def _exponent(number: Decimal) -> int:
     exponent = number.as_tuple().exponent
     assert isinstance(exponent, int)
     return exponent if number else 0
-
-
-def _whole(number: Decimal, scale: int) -> int:
-    sign, digits, exponent = number.as_tuple()
-    assert isinstance(exponent, int)
-    if not number:
-        return 0
-    size: int = int("".join(map(str, digits))) * 10 ** (exponent + scale)
-    return -size if sign else size
 
 
 @kernel

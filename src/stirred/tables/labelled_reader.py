@@ -13,7 +13,6 @@ import hashlib
 import json
 import math
 import sys
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -67,12 +66,9 @@ def _digest(column: Any) -> str:
     listed = column.tolist() if hasattr(column, "tolist") else list(column)
     digest = hashlib.sha256()
     for first in range(0, len(listed), _PART):
-        digest.update(_text(listed[first : first + _PART]))
+        cells = [_cell(value) for value in listed[first : first + _PART]]
+        digest.update(json.dumps(cells).encode() + b"\n")
     return digest.hexdigest()
-
-
-def _text(values: Iterable[Any]) -> bytes:
-    return json.dumps([_cell(value) for value in values]).encode() + b"\n"
 
 
 def _cell(value: Any) -> str:

@@ -11,33 +11,20 @@ from typing import TYPE_CHECKING
 from stirred._lazy import lazy
 
 if TYPE_CHECKING:
-    from stirred.topdown.checking.plan_check import TopDownCheck, check
-    from stirred.topdown.data.spine_file import make_spine
-    from stirred.topdown.drawing import TopDownDraw, TopDownRelease, draw, release, reopen
-    from stirred.topdown.estimating.precision import expected_errors
-    from stirred.topdown.estimating.questions import MeasuredRelease, estimate
-    from stirred.topdown.plan.fields import TopDownPlan
-    from stirred.topdown.plan.guarantee import specify
-    from stirred.topdown.plan.presets import preset
-    from stirred.topdown.verifying import tabulate, verify
-
-__all__ = [
-    "MeasuredRelease",
-    "TopDownCheck",
-    "TopDownDraw",
-    "TopDownPlan",
-    "TopDownRelease",
-    "check",
-    "draw",
-    "estimate",
-    "expected_errors",
-    "make_spine",
-    "preset",
-    "release",
-    "reopen",
-    "specify",
-    "tabulate",
-    "verify",
-]
+    from stirred.topdown.checking.plan_check import TopDownCheck as TopDownCheck, check as check
+    from stirred.topdown.data.spine_file import make_spine as make_spine
+    from stirred.topdown.drawing import (
+        TopDownDraw as TopDownDraw,
+        TopDownRelease as TopDownRelease,
+        draw as draw,
+        release as release,
+        reopen as reopen,
+    )
+    from stirred.topdown.estimating.precision import expected_errors as expected_errors
+    from stirred.topdown.estimating.questions import MeasuredRelease as MeasuredRelease, estimate as estimate
+    from stirred.topdown.plan.fields import TopDownPlan as TopDownPlan
+    from stirred.topdown.plan.guarantee import specify as specify
+    from stirred.topdown.plan.presets import preset as preset
+    from stirred.topdown.verifying import tabulate as tabulate, verify as verify
 
 __getattr__, __dir__ = lazy(__name__)

@@ -26,7 +26,7 @@ import pyarrow.csv as pc
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred._progress import Progress, Silent
+from stirred._progress import Progress, current, stage
 from stirred.invariants import Margin
 from stirred.margins.spine import Spine
 from stirred.noise import RandomSource, SystemSource
@@ -158,7 +158,7 @@ def draw_into(
     progress: Progress | None = None,
 ) -> TopDownDraw:
     """Measure once into a folder that has no manifest yet."""
-    source, progress = source or SystemSource(), progress or Silent()
+    source, progress = source or SystemSource(), progress or current()
     counted, exact, agreements = prepare(plan, data, progress)
     (folder / MEASUREMENTS).mkdir()
     measure(counted, folder / MEASUREMENTS, source, progress)
@@ -373,16 +373,16 @@ class TopDownRelease:
         """Errors of every query at every level. Confidential."""
         return compare(self.fitted, truth)
 
-    def write_files(self, folder: Path, progress: Progress) -> Certificate:
+    def write_files(self, folder: Path) -> Certificate:
         """Write everything that a recipient gets into an empty folder, but the certificate, which is returned."""
         plan, spine = self.plan, self.draw.spine
-        progress.stage("writing microdata")
+        stage("writing microdata")
         tables = []
         for table in plan.released:
             leaves = self.leaves[table.name]
             tables.append(described(plan, spine, table, int(leaves.counts.sum())))
             write_table(folder / tables[-1].file, plan.format, rows(plan, spine, table, leaves))
-        progress.stage("writing tables and documents")
+        stage("writing tables and documents")
         if plan.publish:
             (folder / "tables").mkdir()
         for wanted in plan.publish:
@@ -438,7 +438,7 @@ def _put(file: Path, place: Path, *, link: bool) -> None:
 
 def fit(draw: TopDownDraw, progress: Progress | None = None) -> TopDownRelease:
     """Fit every table of a draw, in memory; goes on from levels that an interrupted fit has finished."""
-    progress = progress or Silent()
+    progress = progress or current()
     finished = _finished_levels(draw)
     plan, spine, exact = draw.plan, draw.spine, draw.exact
     found = fit_tables(plan, spine, exact, draw.measurements, progress, draw.agreements, finished)

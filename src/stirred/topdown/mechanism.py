@@ -26,7 +26,6 @@ from stirred.releases.mechanism import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from stirred._progress import Progress
     from stirred.estimates import Answers, Estimates
     from stirred.noise import RandomSource
     from stirred.releases.folder.release_folder import ReleaseFolder
@@ -272,12 +271,10 @@ class TopDown(Mechanism):
 
         return inputs(plan, data)
 
-    def check(
-        self, plan: TopDownPlan, data: Data | None = None, *, progress: Progress | None = None, **options: Any
-    ) -> TopDownCheck:
+    def check(self, plan: TopDownPlan, data: Data | None = None, **options: Any) -> TopDownCheck:
         from stirred.topdown.checking.plan_check import check
 
-        return check(plan, data, progress=progress, **options)
+        return check(plan, data, **options)
 
     def check_ledger(self, plan: TopDownPlan, ledger: Ledger) -> None:
         from stirred.topdown.data.constraints import require_counted
@@ -292,13 +289,12 @@ class TopDown(Mechanism):
         folder: Path | None = None,
         keep_truth: bool = False,
         source: RandomSource | None = None,
-        progress: Progress | None = None,
     ) -> TopDownDraw:
         from stirred.topdown.drawing import draw_into
 
         if folder is None:
             raise errors.topdown_plan("A draw", "must be kept in a work folder: name one with work=FOLDER")
-        return draw_into(folder, plan, data, keep_truth=keep_truth, source=source, progress=progress)
+        return draw_into(folder, plan, data, keep_truth=keep_truth, source=source)
 
     def reopen(self, plan: TopDownPlan, work: Path) -> TopDownDraw:
         from stirred.topdown.drawing import reopen
@@ -320,12 +316,10 @@ class TopDown(Mechanism):
 
         return is_noisy_measurements(folder)
 
-    def adopt(
-        self, measurements: Path, folder: Path, *, progress: Progress | None = None, **options: Any
-    ) -> TopDownDraw:
+    def adopt(self, measurements: Path, folder: Path, **options: Any) -> TopDownDraw:
         from stirred.topdown.noisy_files.reading import adopt
 
-        return adopt(measurements, folder, progress=progress, **options)
+        return adopt(measurements, folder, **options)
 
     def readopt(self, measurements: Path, work: Path, **options: Any) -> TopDownDraw:
         from stirred.topdown.noisy_files.reading import readopt
@@ -382,17 +376,11 @@ class TopDown(Mechanism):
         return TopDownPlan.from_published(release.certificate["plan"]).allocation()
 
     def calibrate(
-        self,
-        plan: TopDownPlan,
-        targets: Sequence[Target],
-        data: Data | None = None,
-        *,
-        progress: Progress | None = None,
-        **options: Any,
+        self, plan: TopDownPlan, targets: Sequence[Target], data: Data | None = None, **options: Any
     ) -> Calibration:
         from stirred.topdown.plan.budget import calibrate
 
-        return calibrate(plan, targets, data, progress=progress, **options)
+        return calibrate(plan, targets, data, **options)
 
     def audit_pairs(self, plan: TopDownPlan) -> list[AuditPair]:
         from stirred.topdown.audit_pairs import audit_pairs
@@ -400,12 +388,11 @@ class TopDown(Mechanism):
         return audit_pairs(plan)
 
     def for_custodian(
-        self, release: ReleaseFolder, plan: TopDownPlan, data: Data | None = None, *, progress: Progress | None = None
+        self, release: ReleaseFolder, plan: TopDownPlan, data: Data | None = None
     ) -> Sequence[CustodianNote]:
-        from stirred._progress import Silent
         from stirred.topdown.checking.comparison import for_custodian
 
-        return tuple(for_custodian(release, plan, data, progress or Silent()))
+        return tuple(for_custodian(release, plan, data))
 
     def prepare_demo(self, folder: Path) -> TopDownPlan:
         from stirred.topdown.demo import prepare

@@ -29,6 +29,7 @@ from stirred.invariants import Margin
 from stirred.noise import RandomSource
 from stirred.releases.context import Context, parameters, safes
 from stirred.releases.context import words as context_words
+from stirred.releases.folder.manifest import readable
 from stirred.releases.plans import Plan
 from stirred.spec import Finding, Specification
 from stirred.spec.exact import bound, without_infinities
@@ -47,6 +48,8 @@ SYSTEM_RANDOMNESS = "the operating system's generator"
 SEEDED_RANDOMNESS = "a seeded source: not for release"
 PROGRAMS = ("stirred", "numpy", "numba", "pyarrow", "polars")
 """Programs whose versions a certificate states, beside Python's."""
+_NEW = {"id": "the number of the row, from 1 on", "link": "the id of the record a row belongs to"}
+"""Roles of columns that a release numbers anew."""
 _LISTED_VALUES = 200
 _LISTED_CHARACTERS = 20_000
 say = sentences_of("shared")
@@ -153,13 +156,9 @@ def as_read(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 def read_json(folder: Path, name: str, form: str) -> dict[str, Any]:
     """The fields of a JSON document of a release; ``form`` is the key that holds its format version."""
-    try:
+    with readable(folder, name):
         fields = received.read_json(received.inside(folder, name))
         known = fields[form] == FORM and not isinstance(fields[form], bool)
-    except (OSError, ValueError, KeyError, TypeError) as problem:
-        if received.is_of_machine(problem):
-            raise
-        raise errors.not_a_release(folder, f"it has no readable {name}") from None
     if not known:
         raise errors.not_a_release(folder, f"this version does not know the format of its {name}")
     return dict(fields)
@@ -167,12 +166,8 @@ def read_json(folder: Path, name: str, form: str) -> dict[str, Any]:
 
 def read_specification(folder: Path) -> Specification:
     """The guarantee that a release states."""
-    try:
+    with readable(folder, SPECIFICATION):
         text = received.read_text(received.inside(folder, SPECIFICATION))
-    except (OSError, ValueError) as problem:
-        if received.is_of_machine(problem):
-            raise
-        raise errors.not_a_release(folder, f"it has no readable {SPECIFICATION}") from None
     return Specification.from_json(text)
 
 
@@ -190,27 +185,10 @@ def _table_fields(table: ReleasedTable) -> dict[str, Any]:
 
 
 def _column_fields(table: ReleasedTable, name: str, role: str) -> dict[str, Any]:
-    if role == "id":
-        return {
-            "name": name,
-            "role": role,
-            "type": "int64",
-            "note": "new: the number of the row, from 1 on",
-        }
-    if role == "link":
-        return {
-            "name": name,
-            "role": role,
-            "type": "int64",
-            "note": "new: the id of the record a row belongs to",
-        }
+    if role in _NEW:
+        return {"name": name, "role": role, "type": "int64", "note": f"new: {_NEW[role]}"}
     column = table.encoded[name]
-    fields: dict[str, Any] = {
-        "name": name,
-        "role": role,
-        "type": str(column.type),
-        "values": column.cardinality,
-    }
+    fields: dict[str, Any] = {"name": name, "role": role, "type": str(column.type), "values": column.cardinality}
     if column.cardinality <= _LISTED_VALUES:
         texts = column.texts()
         if sum(len(text or "") for text in texts) <= _LISTED_CHARACTERS:

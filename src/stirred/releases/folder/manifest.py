@@ -11,6 +11,7 @@ bytes that were read, and every word of its answer that is printed is cut and fr
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -92,7 +93,8 @@ def write_manifest(folder: Path) -> None:
 
 
 def _text(folder: Path, more: Mapping[str, bytes]) -> str:
-    entries = {name: _entry(path, name) for name, path in _files(folder)}
+    own = (name for name, kind in _walk(folder) if kind == "file" and name not in _BESIDE)
+    entries = {name: _entry(folder / name, name) for name in own}
     entries |= {name: ManifestEntry(name, len(data), hashlib.sha256(data).hexdigest()) for name, data in more.items()}
     return _written([entries[name] for name in sorted(entries)])
 
@@ -107,9 +109,21 @@ def is_plain(folder: Path) -> bool:
     return read_text(inside(folder, NAME)) == _written(sorted(read_manifest(folder), key=lambda entry: entry.path))
 
 
+@contextlib.contextmanager
+def readable(folder: Path, name: str) -> Iterator[None]:
+    """Say that a release has no readable document of this name where the block fails to read it, for a reason that is
+    the folder's."""
+    try:
+        yield
+    except (OSError, ValueError, KeyError, TypeError) as problem:
+        if is_of_machine(problem):
+            raise
+        raise errors.not_a_release(folder, f"it has no readable {name}") from None
+
+
 def read_manifest(folder: Path) -> list[ManifestEntry]:
     """The entries of a release's manifest."""
-    try:
+    with readable(folder, NAME):
         fields = read_json(inside(folder, NAME))
         if fields["stirred_manifest"] != FORM:
             raise errors.not_a_release(folder, "this version does not know the format of its manifest.json")
@@ -120,10 +134,6 @@ def read_manifest(folder: Path) -> list[ManifestEntry]:
         entries = [ManifestEntry(**item) for item in fields["files"]]
         if not all(_well_formed(entry) for entry in entries) or len({entry.path for entry in entries}) < len(entries):
             raise ValueError
-    except (OSError, ValueError, KeyError, TypeError) as problem:
-        if is_of_machine(problem):
-            raise
-        raise errors.not_a_release(folder, "it has no readable manifest.json") from None
     return entries
 
 
@@ -192,10 +202,6 @@ def _walk(folder: Path, before: str = "") -> Iterator[tuple[str, str]]:
                 yield from _walk(folder / one.name, f"{name}/")
             else:
                 yield name, "file" if stat.S_ISREG(mode) else "a link" if stat.S_ISLNK(mode) else "a pipe or device"
-
-
-def _files(folder: Path) -> list[tuple[str, Path]]:
-    return [(name, folder / name) for name, kind in _walk(folder) if kind == "file" and name not in _BESIDE]
 
 
 def digest_of(path: Path) -> str:
@@ -339,12 +345,8 @@ def _verdict(content: bytes, signature: Path, signers: Path | None) -> Verdict:
 
 
 def _manifest(folder: Path) -> bytes:
-    try:
+    with readable(folder, NAME):
         return read_bytes(inside(folder, NAME))
-    except (OSError, Unacceptable) as problem:
-        if is_of_machine(problem):
-            raise
-        raise errors.not_a_release(folder, "it has no readable manifest.json") from None
 
 
 _Ended = subprocess.CompletedProcess[bytes]

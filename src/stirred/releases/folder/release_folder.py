@@ -25,7 +25,7 @@ from stirred._progress import stage
 from stirred.releases.folder import documents
 from stirred.releases.folder.atomic import is_unfinished
 from stirred.releases.folder.manifest import NAME as MANIFEST
-from stirred.releases.folder.manifest import WITHDRAWN, read_manifest
+from stirred.releases.folder.manifest import WITHDRAWN, read_manifest, readable
 from stirred.spec import Specification
 from stirred.spec.specification import from_fields
 from stirred.tables import Input, InputOptions, Table, open_input
@@ -159,18 +159,14 @@ class ReleaseFolder:
         """How the CSV file of a table is written, as the data dictionary states it."""
         if self.dictionary[name]["format"] != "csv":
             return USUAL
-        try:
+        with readable(self.path, documents.DICTIONARY):
             return CsvStyle.from_fields(self.dictionary[name].get("csv"))
-        except (ValueError, TypeError):
-            raise errors.not_a_release(self.path, f"it has no readable {documents.DICTIONARY}") from None
 
     def labels(self, name: str) -> Labels | None:
         """The labels that the data dictionary states for a second file of a table; None if there is none."""
         stated = self.dictionary[name].get("labelled")
-        try:
+        with readable(self.path, documents.DICTIONARY):
             return None if stated is None else Labels.from_fields(stated)
-        except (ValueError, TypeError):
-            raise errors.not_a_release(self.path, f"it has no readable {documents.DICTIONARY}") from None
 
     def open_table(self, name: str) -> Input:
         """Open the file of a released table, without reading its rows."""

@@ -16,6 +16,7 @@ confidential: it names folders and people, and what was drawn and never publishe
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterable, Sequence
@@ -35,7 +36,18 @@ from stirred.releases.ledger.released_folders import (
     nonce_of,
     why_not_of_draw,
 )
-from stirred.releases.ledger.rows import LONGEST_WHO, LONGEST_WHY, Contents, Draft, Entry, Row, Withdrawal
+from stirred.releases.ledger.rows import (
+    BEGUN,
+    FINISHED,
+    LONGEST_WHO,
+    LONGEST_WHY,
+    SPENT,
+    WITHDRAWN,
+    Contents,
+    Draft,
+    Entry,
+    Withdrawal,
+)
 from stirred.releases.ledger.store import ServerAddress
 from stirred.releases.ledger.totals import above_limit, held_against, on_one_domain, unlike_domains
 from stirred.releases.ledger.withdrawals import Notice, list_text, place_notices
@@ -144,9 +156,14 @@ class Ledger:
         if not dataset.strip():
             raise errors.bad_block("A dataset", "has a name")
         if limit is not None and limit.domain.name != dataset:
-            raise errors.ledger_limit_dataset(dataset, limit.domain.name)
+            raise errors.LedgerError(
+                "ledger-limit-dataset",
+                f"The limit is about '{limit.domain.name}' and the ledger about '{dataset}'.",
+                f'Give both the same name, as dataset = "{dataset}" in a plan or as "name" of the domain in a '
+                "specification: a limit on one dataset bounds nothing about another.",
+            )
         text = None if limit is None else limit.to_json()
-        ledger_store.store_of(place, seconds).create(ledger_rows.begun(dataset, text))
+        ledger_store.store_of(place, seconds).create(ledger_rows.draft(BEGUN, dataset=dataset, limit=text))
         return cls.open(path, patience=patience)
 
     @classmethod
@@ -218,8 +235,12 @@ class Ledger:
                 return []
             known = spent.nonce is None and (seal == spent.seal or spent.manifest is None)
             if not known and why_not_of_draw(spent, place, found) is not None:
-                raise errors.ledger_other_release(place, entry)
-            return [ledger_rows.finished(entry, place, found, what)]
+                raise errors.LedgerError(
+                    "ledger-other-release",
+                    f"{place} is not the release that entry {entry} was spent for.",
+                    "Record it as an entry of its own.",
+                )
+            return [ledger_rows.draft(FINISHED, entry=entry, folder=place, manifest=found, what=what)]
 
         return self._entry(self._store.append(decide)[0], entry)
 
@@ -279,7 +300,13 @@ class Ledger:
         def decide(contents: Contents) -> Sequence[Draft]:
             entry, digests = meant(contents)
             if not digests:
-                raise errors.ledger_nothing_to_withdraw(self.path, entry.id)
+                raise errors.LedgerError(
+                    "ledger-nothing-to-withdraw",
+                    f"Entry {entry.id} of the ledger {self.path} has no release that could be withdrawn: no folder of "
+                    "it was recorded.",
+                    f"Nothing was recorded. If there is one, list it first: stirred ledger add {self.path} FOLDER "
+                    f"--derived-from {entry.id} --what WHAT",
+                )
             after = None if successor is None else self._successor(contents, successor, digests)
             drafts = (self._withdrawn(entry, digest, words, after) for digest in digests)
             return [draft for draft in drafts if draft is not None]
@@ -297,11 +324,15 @@ class Ledger:
 
     def _withdrawn(self, entry: Entry, digest: str, reason: str | None, after: str | None) -> Draft | None:
         """The row that withdraws a release, or names its successor; None if it is there already."""
-        before = entry.withdrawal(digest)
+        before, about = entry.withdrawal(digest), {"entry": entry.id, "manifest": digest}
         if before is None:
             if reason is None:
-                raise errors.ledger_no_reason(entry.id)
-            return ledger_rows.withdrawn(entry.id, digest, reason, after)
+                raise errors.LedgerError(
+                    "ledger-no-reason",
+                    f"A release of entry {entry.id} is to be withdrawn, and no reason was given.",
+                    "Nothing was recorded. Give it in a sentence that everybody may read: --reason WORDS",
+                )
+            return ledger_rows.draft(WITHDRAWN, **about, reason=reason, superseded_by=after)
         day = Notice.of(before).day
         if reason not in (None, before.reason):
             raise errors.ledger_withdrawn_already(self.path, entry.id, day, "reason")
@@ -309,7 +340,7 @@ class Ledger:
             return None
         if before.superseded_by is not None:
             raise errors.ledger_withdrawn_already(self.path, entry.id, day, "successor")
-        return ledger_rows.withdrawn(entry.id, digest, before.reason, after)
+        return ledger_rows.draft(WITHDRAWN, **about, reason=before.reason, superseded_by=after)
 
     def _successor(self, contents: Contents, folder: Path, withdrawn: Sequence[str]) -> str:
         """The manifest of a release that may take the place of others."""
@@ -334,7 +365,14 @@ class Ledger:
             reason = "nothing is there any more, and several were recorded there" if found else "nothing is there"
             found = found if len(found) == 1 else []
         if not found:
-            raise errors.ledger_not_recorded(self.path, folder, reason)
+            raise errors.LedgerError(
+                "ledger-not-recorded",
+                f"The ledger {self.path} records no release of which it is known that it is in {folder}: {reason}.",
+                "Nothing was recorded. If it is a release of another dataset, name that dataset's ledger. If it was "
+                f"never recorded, record it first: stirred ledger add {self.path} FOLDER --what WHAT. If the folder "
+                "is gone or was changed, name the number of its entry in place of the folder: stirred ledger list "
+                f"{self.path}",
+            )
         return found[0]
 
     def withdrawn(self) -> str:
@@ -355,7 +393,8 @@ class Ledger:
         finished: bool = False,
     ) -> Entry:
         place = None if folder is None else _absolute(folder)
-        text = _readable(specification)
+        text = specification.to_json()
+        Specification.from_json(text)  # raises if it could not be read again, since then no total would be known
         ledger_rows.checked_nonce(nonce)
         by = ledger_rows.plain(self.who if who is None else who, "who", LONGEST_WHO)
         reason = ledger_rows.plain(self.why if why is None else why, "why", LONGEST_WHY)
@@ -365,18 +404,19 @@ class Ledger:
                 if finished and place is not None and manifest in entry.manifests:
                     raise errors.ledger_counted_already(self.path, place, entry.id)
                 if nonce is not None and entry.nonce == nonce:
-                    raise errors.ledger_same_draw(self.path, entry.id)
+                    raise errors.LedgerError(
+                        "ledger-same-draw",
+                        f"This draw is already counted: it has the nonce of entry {entry.id} of the ledger "
+                        f"{self.path}.",
+                        "Nothing was spent again. To list another folder that was finished from that draw, at no "
+                        f"cost: stirred ledger add {self.path} FOLDER --derived-from {entry.id} --what WHAT",
+                    )
             self._admit(contents, specification, past)
             number = len(contents.entries) + 1
-            drafts = [
-                ledger_rows.spent(
-                    number, what, text,
-                    past=past, folder=place, manifest=manifest, nonce=nonce, who=by, why=reason,
-                )
-            ]  # fmt: skip
-            if finished:
-                drafts.append(ledger_rows.finished(number, place, manifest))
-            return drafts
+            about = {"entry": number, "folder": place, "manifest": manifest}
+            noted = {"specification": text, "derived_from": None, "past": past, "nonce": nonce, "who": by}
+            drafts = [ledger_rows.draft(SPENT, **about, **noted, what=what, why=reason)]
+            return [*drafts, ledger_rows.draft(FINISHED, **about, what="")] if finished else drafts
 
         contents, rows = self._store.append(decide)
         return next(entry for entry in contents.entries if entry.token == rows[0].token)
@@ -397,7 +437,7 @@ class Ledger:
             if (reason := why_not_of_draw(entry, place, found)) is not None:
                 raise errors.ledger_not_derived(parent, reason)
             self._require_covered(entry, specification)
-            return [ledger_rows.finished(parent, place, found, what)]
+            return [ledger_rows.draft(FINISHED, entry=parent, folder=place, manifest=found, what=what)]
 
         return self._entry(self._store.append(decide)[0], parent)
 
@@ -489,7 +529,11 @@ class Ledger:
         try:
             return entry.specification
         except errors.StirredError as refusal:
-            raise errors.ledger_entry_unreadable(self.path, entry.id, str(refusal)) from None
+            raise errors.LedgerError(
+                "ledger-entry-unreadable",
+                f"The specification of entry {entry.id} of the ledger {self.path} cannot be read. {refusal}",
+                "Nothing can be spent, since the total is unknown. Use the version of stirred that wrote the entry.",
+            ) from None
 
     def _entry(self, contents: Contents, number: int) -> Entry:
         if not 1 <= number <= len(contents.entries):
@@ -550,13 +594,9 @@ def _verify_seal(contents: Contents, wanted: str) -> LedgerFinding:
         )
         return LedgerFinding(False, "seal", words)
     later = contents.rows[number:]
-    after = "nothing was recorded after it" if not later else f"recorded after it: {', '.join(map(_named, later))}"
+    named = ", ".join(f"entry {json.loads(row.body).get('entry')} was {row.kind}" for row in later)
+    after = f"recorded after it: {named}" if later else "nothing was recorded after it"
     return LedgerFinding(True, "seal", f"the seal {wanted} is in this ledger, and so is everything before it; {after}")
-
-
-def _named(row: Row) -> str:
-    entry = ledger_rows.entry_of_row(row)
-    return f"entry {entry} was {row.kind}"
 
 
 def _limit(path: object, contents: Contents) -> Specification | None:
@@ -564,13 +604,6 @@ def _limit(path: object, contents: Contents) -> Specification | None:
         return None if contents.limit is None else Specification.from_json(contents.limit)
     except errors.StirredError as refusal:
         raise errors.ledger_damaged(path, f"its limit cannot be read. {refusal}") from None
-
-
-def _readable(specification: Specification) -> str:
-    """A specification as JSON; raises if it could not be read again, since then no total would be known any more."""
-    text = specification.to_json()
-    Specification.from_json(text)
-    return text
 
 
 def _patience(seconds: float | None) -> float:
@@ -581,7 +614,11 @@ def _seal(text: str) -> str:
     """A seal as it was typed, brought to the form in which it is kept."""
     seal = text.strip().lower()
     if not _SEAL.fullmatch(seal):
-        raise errors.ledger_bad_seal()
+        raise errors.LedgerError(
+            "ledger-bad-seal",
+            "A seal is 64 hexadecimal digits, and this is something else.",
+            "Copy the whole seal, as it was printed after a release.",
+        )
     return seal
 
 

@@ -228,7 +228,13 @@ class ServerStore:
         try:
             connection.execute(_STATE_FORM.format(schema=self.address.schema).encode())
         except _driver().errors.InsufficientPrivilege:
-            raise errors.ledger_owner_first(self.address) from None
+            raise errors.LedgerError(
+                "ledger-owner-first",
+                f"The ledger {self.address} was started by an earlier version of stirred, and the first withdrawal "
+                "raises its format version, which only the role that owns it may do.",
+                "Nothing was recorded. Repeat this once with the address of the owner's role; afterwards any role "
+                "that may add rows can withdraw releases.",
+            ) from None
 
     def _table(self, query: bytes) -> bytes:
         return query % self.address.schema.encode()
@@ -244,6 +250,7 @@ class ServerStore:
     def _connected(self) -> Iterator[psycopg.Connection[Any]]:
         """A connection of its own for the block, with errors in our words and an end to every wait."""
         psycopg = _driver()
+        alive = {"keepalives_idle": 10, "keepalives_interval": 5}
         with self._in_our_words():
             connection = psycopg.connect(
                 self.address.conninfo,
@@ -252,7 +259,7 @@ class ServerStore:
                 connect_timeout=max(2, round(self.patience)),
                 application_name="stirred ledger",
                 client_encoding="utf8",
-                **_unless_given(self.address.conninfo, {"keepalives_idle": 10, "keepalives_interval": 5}),
+                **{name: seconds for name, seconds in alive.items() if f"{name}=" not in self.address.conninfo},
             )
             with contextlib.closing(connection), _broken_off(connection, self.patience + _GRACE):
                 self._prepare(connection)
@@ -271,7 +278,12 @@ class ServerStore:
             connection.execute(f"SET idle_session_timeout TO {round(_IDLE * 1000)}".encode())
         query = "SELECT name FROM pg_settings WHERE name IN ('fsync', 'full_page_writes') AND setting = 'off'"
         for (name,) in connection.execute(query).fetchall():
-            raise errors.ledger_unsafe_server(self.address, name)
+            raise errors.LedgerError(
+                "ledger-unsafe-server",
+                f"The server of the ledger {self.address} runs with {name} = off, so a power cut can lose what it "
+                "confirmed.",
+                f"Nothing was spent. Set {name} = on in the server's configuration.",
+            )
         (flushed,) = connection.execute("SELECT current_setting('synchronous_commit')").fetchone() or ("off",)
         if flushed in ("off", "local"):
             connection.execute("SET synchronous_commit TO on")
@@ -301,12 +313,12 @@ def _driver() -> Any:
     try:
         import psycopg
     except ImportError:
-        raise errors.ledger_needs_driver() from None
+        raise errors.LedgerError(
+            "ledger-needs-driver",
+            "A ledger on a PostgreSQL server needs a package that is not installed (psycopg).",
+            "Nothing was spent. Install it: pip install 'stirred[postgresql]'",
+        ) from None
     return psycopg
-
-
-def _unless_given(conninfo: str, wanted: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in wanted.items() if f"{name}=" not in conninfo}
 
 
 @contextlib.contextmanager

@@ -90,7 +90,7 @@ def _drawn(folder: Path) -> set[tuple[str, str]]:
     from stirred.releases.folder.documents import CERTIFICATE
 
     every = {(one.path, one.sha256) for one in manifest.read_manifest(folder) if one.path != CERTIFICATE}
-    return {one for one in every if one[0].startswith(_MEASURED)} or every
+    return _measured(folder) or every
 
 
 def _unlike_measurements(entry: Entry, folder: Path) -> str | None:

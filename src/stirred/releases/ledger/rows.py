@@ -194,58 +194,15 @@ class Contents:
 # -- making rows ---------------------------------------------------------------------------------------------------
 
 
-def begun(dataset: str, limit: str | None) -> Draft:
-    """The first row: which dataset, and the limit as JSON."""
-    text = None if limit is None else _printable(limit)
-    return Draft(BEGUN, {"dataset": _printable(dataset), "limit": text, "at": now(), "version": __version__})
-
-
-def spent(
-    entry: int,
-    what: str,
-    specification: str,
-    *,
-    past: bool,
-    folder: Path | None,
-    manifest: str | None,
-    nonce: str | None,
-    who: str | None,
-    why: str | None,
-) -> Draft:
-    """A row for a release that spends budget."""
-    fields = {
-        "entry": entry,
-        "what": plain(_printable(what), "what", LONGEST_WHAT) or "",
-        "specification": _printable(specification),
-        "derived_from": None,
-        "past": past,
-        "folder": None if folder is None else _printable(str(folder)),
-        "manifest": manifest,
-        "nonce": nonce,
-        "who": who,
-        "why": why,
-        "at": now(),
-        "version": __version__,
+def draft(kind: str, **fields: Any) -> Draft:
+    """A row that says this now: what is text or a path in a form that can be printed, and ``what`` on one line."""
+    said = {
+        name: str(one).encode(errors="backslashreplace").decode() if isinstance(one, str | Path) else one
+        for name, one in fields.items()
     }
-    return Draft(SPENT, fields)
-
-
-def finished(entry: int, folder: Path | None, manifest: str | None, what: str = "") -> Draft:
-    """A row for a folder that was finished from an entry's draw."""
-    place = None if folder is None else _printable(str(folder))
-    fields = {
-        "entry": entry,
-        "folder": place,
-        "manifest": manifest,
-        "what": plain(_printable(what), "what", LONGEST_WHAT) or "",
-    }
-    return Draft(FINISHED, fields | {"at": now(), "version": __version__})
-
-
-def withdrawn(entry: int, manifest: str, reason: str, superseded_by: str | None) -> Draft:
-    """A row for a release that is withdrawn."""
-    fields = {"entry": entry, "manifest": manifest, "reason": reason, "superseded_by": superseded_by}
-    return Draft(WITHDRAWN, fields | {"at": now(), "version": __version__})
+    if "what" in said:
+        said["what"] = plain(said["what"], "what", LONGEST_WHAT) or ""
+    return Draft(kind, said | {"at": now(), "version": __version__})
 
 
 def seal_rows(drafts: Iterable[Draft], after: Sequence[Row] = ()) -> list[Row]:
@@ -282,7 +239,11 @@ def plain(text: str | None, name: str, most: int) -> str | None:
         return None
     line = one_line(text)
     if len(line) > most:
-        raise errors.ledger_note_too_long(name, len(line), most)
+        raise errors.LedgerError(
+            "ledger-note-too-long",
+            f"What was given as '{name}' has {len(line):,} characters; the ledger keeps {most:,}.",
+            "Nothing was spent. Shorten it.",
+        )
     return line or None
 
 
@@ -298,12 +259,12 @@ def one_line(text: str) -> str:
 def checked_nonce(nonce: str | None) -> str | None:
     """The nonce of a draw, or None; raises if it is not 32 hexadecimal digits."""
     if nonce is not None and not NONCE.fullmatch(nonce):
-        raise errors.ledger_bad_nonce()
+        raise errors.LedgerError(
+            "ledger-bad-nonce",
+            "The nonce of a draw is 32 hexadecimal digits, and this is something else.",
+            "Nothing was spent. A release states its nonce in certificate.json; give none where it states none.",
+        )
     return nonce
-
-
-def _printable(text: str) -> str:
-    return text.encode(errors="backslashreplace").decode()
 
 
 # -- reading rows --------------------------------------------------------------------------------------------------
@@ -320,11 +281,6 @@ def read_rows(rows: Sequence[Row], place: object) -> Contents:
         return _Reading(rows).contents()
     except (ValueError, KeyError, TypeError, IndexError, RecursionError):
         raise errors.ledger_damaged(place, "its rows contradict one another") from None
-
-
-def entry_of_row(row: Row) -> int | None:
-    """The number of the entry that a row is about; None for the first row."""
-    return json.loads(row.body).get("entry")  # type: ignore[no-any-return]
 
 
 class _Reading:

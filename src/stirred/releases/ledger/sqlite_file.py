@@ -260,7 +260,12 @@ class FileStore:
         with self._in_our_words():
             problem = locks_problem(self.path)
         if problem is not None:
-            raise errors.ledger_without_locks(self.path, problem)
+            raise errors.LedgerError(
+                "ledger-without-locks",
+                f"Nothing can be recorded in the ledger {self.path}: {problem}.",
+                "Two runs at once could pass the limit together. Keep the file on a local disk, or keep the ledger on "
+                "a PostgreSQL server: see docs/ledger.md (stirred docs ledger).",
+            )
 
     def _check_kind(self, connection: sqlite3.Connection) -> int:
         """The format version; raises if the file is not a ledger, before anything in it is changed."""

@@ -106,11 +106,9 @@ class Store(Protocol):
 
     def create(self, first: Draft) -> None:
         """Start a ledger with its first row; raises if there is one already."""
-        ...
 
     def read(self, thorough: bool = False) -> Contents:
         """Everything that the ledger says; raises if it is damaged."""
-        ...
 
     def append(self, decide: Decision) -> tuple[Contents, Sequence[Row]]:
         """Add the rows that ``decide`` asks for, while no other process can add any.
@@ -118,15 +116,12 @@ class Store(Protocol):
         Returns what the ledger says and the rows that were added, both as read back after they were committed. If this
         raises :func:`stirred.errors.ledger_unknown`, the rows may be there; after any other error they are not.
         """
-        ...
 
     def require_recording(self) -> None:
         """Raise if rows cannot be added here, as far as that can be told without adding one."""
-        ...
 
     def cautions(self) -> list[tuple[bool, str, str]]:
         """What must be known about this place: whether it is as it should be, a stable name, and words."""
-        ...
 
 
 def address_of(place: str | Path | ServerAddress) -> Path | ServerAddress:
@@ -158,5 +153,11 @@ def read_back(read: Callable[[], Contents], rows: Sequence[Row], place: object) 
     except errors.LedgerError as refusal:
         raise errors.ledger_unknown(place, rows[0].token, f"it could not be read back. {refusal.problem}") from None
     if any(contents.rows[row.number - 1 : row.number] != (row,) for row in rows):
-        raise errors.ledger_not_kept(place)
+        raise errors.LedgerError(
+            "ledger-not-kept",
+            f"What was just recorded in the ledger {place} is not in it when it is read again.",
+            "Nothing was published. Something else replaces or changes the ledger, such as a program that "
+            "synchronises or restores files: find it, then compare the ledger with the last seal you kept (stirred "
+            "ledger verify --seal).",
+        )
     return contents

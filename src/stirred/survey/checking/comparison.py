@@ -16,7 +16,7 @@ import numpy as np
 import polars as pl
 
 from stirred import errors
-from stirred._progress import Progress
+from stirred._progress import stage
 from stirred.releases.folder.atomic import CONFIDENTIAL
 from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.releases.mechanism import CustodianNote, Data
@@ -153,13 +153,11 @@ def _labels(plan: SurveyPlan, by: tuple[str, ...]) -> list[pl.Series]:
     return [pl.Series(name, [label[at] for label in labels]) for at, name in enumerate(by)]
 
 
-def for_custodian(
-    release: ReleaseFolder, plan: SurveyPlan, data: Data | None, progress: Progress
-) -> Iterator[CustodianNote]:
+def for_custodian(release: ReleaseFolder, plan: SurveyPlan, data: Data | None) -> Iterator[CustodianNote]:
     """Errors of every query, values that were cut, and what is held fixed."""
-    progress.stage("reading the survey")
+    stage("reading the survey")
     records = read_records(plan, data)
-    progress.stage("comparing with the true values")
+    stage("comparing with the true values")
     if any(missing.any() for missing in records.empty.values()):
         words = "The true sums are not compared: the plan fills empty cells at random, and what was filled is not kept."
         yield CustodianNote("errors", words)

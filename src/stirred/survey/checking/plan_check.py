@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 import numpy as np
 
 from stirred import errors
-from stirred._progress import Progress, Silent
+from stirred._progress import Progress, current
 from stirred.errors.kinds import listed
 from stirred.releases.folder.documents import check_json, code_line, fill, findings_and_stops
 from stirred.releases.mechanism import Data
@@ -144,7 +144,7 @@ class SurveyCheck:
 
 def check(plan: SurveyPlan, data: Data | None = None, *, progress: Progress | None = None) -> SurveyCheck:
     """Check a plan against its file; draws nothing. Raises the errors that a release would raise."""
-    progress = progress or Silent()
+    progress = progress or current()
     progress.stage("reading the survey")
     records = read_records(plan, data, lambda done: progress.stage("reading the survey", done))
     require_design(records)

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred._display import confidential
 from stirred._lazy import later
-from stirred._progress import Progress
+from stirred._progress import stage
 from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.releases.mechanism import CustodianNote, Data
 from stirred.swap.checking.forecast import ExpectedTable, Places, places_of
@@ -218,19 +218,17 @@ _MOST_TABLES = 5
 """Tables that are compared where the plan publishes none."""
 
 
-def for_custodian(
-    release: ReleaseFolder, plan: SwapPlan, data: Data | None, progress: Progress
-) -> Iterator[CustodianNote]:
+def for_custodian(release: ReleaseFolder, plan: SwapPlan, data: Data | None) -> Iterator[CustodianNote]:
     """Errors of the published tables, or of swapped by held columns where there are none; then what is revealed."""
-    progress.stage("reading")
+    stage("reading")
     dataset = load(plan, data)
-    progress.stage("comparing with the true values")
+    stage("comparing with the true values")
     stated = [entry.get("sha256") for entry in release.certificate["invariants"]]
     for counted in count_margins(dataset).counted:
         if counted.margin.sha256 not in stated:
             raise errors.appendix_other_data(str(counted.margin))
     yield _errors(release, plan, dataset)
-    progress.stage("counting what the invariants reveal")
+    stage("counting what the invariants reveal")
     yield from _revealed(reveal_swap(dataset), alone_in_a_margin(dataset))
 
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from stirred import errors
 from stirred._calls import refuses_wrong_arguments
-from stirred._progress import Progress, Silent
+from stirred._progress import Progress, current
 from stirred.releases.folder.documents import check_json
 from stirred.releases.ledger.ledger import Ledger
 from stirred.releases.mechanism import Data
@@ -276,7 +276,7 @@ def check(
     one allow together is told too.
     """
     tried_rates = _each_rate(rates)
-    progress = progress or Silent()
+    progress = progress or current()
     began = time.perf_counter()
     progress.stage("reading")
     dataset = load(plan, data, progress)

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred._compiled import kernel
 from stirred._display import confidential
-from stirred._progress import Progress, Silent
+from stirred._progress import Progress, current
 from stirred._threads import meanwhile
 from stirred.releases.folder.documents import ReleasedTable
 from stirred.releases.mechanism import Data
@@ -395,7 +395,7 @@ def load(plan: SwapPlan, data: Data | None = None, progress: Progress | None = N
     # All files are opened before the first is read and compared after the last: so they are of one moment.
     opened = open_input(MAIN, places[MAIN], plan.input.options())
     if plan.flat is not None:
-        return _load_flat(plan, plan.flat, opened, progress or Silent())
+        return _load_flat(plan, plan.flat, opened, progress or current())
     others = [open_input(entry.name, places[entry.name], entry.input.options()) for entry in plan.linked]
     own = [plan.id] if plan.id else []
     held = _resolve_roles(MAIN, opened, [*plan.match, *plan.swap], plan.hold, [*plan.drop, *own])
@@ -403,7 +403,7 @@ def load(plan: SwapPlan, data: Data | None = None, progress: Progress | None = N
         raise errors.empty_role("hold")
     used = [*plan.match, *plan.swap, *held]
     _require_no_float(plan, opened)
-    told, *each = _told([opened, *others], progress or Silent())
+    told, *each = _told([opened, *others], progress or current())
     read = _read(opened, used, own, plan.nulls, told)
     linked = [_read_linked(plan, *one) for one in zip(plan.linked, others, each, strict=True)]
     for one in (opened, *others):

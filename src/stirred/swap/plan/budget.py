@@ -20,7 +20,7 @@ import numpy as np
 
 from stirred import errors
 from stirred._display import confidential
-from stirred._progress import Progress, Silent
+from stirred._progress import Progress, current
 from stirred.loss.curves.power_curves import PowerCurve
 from stirred.loss.curves.swap_curves import swap_power_curve, swap_power_curve_up_to
 from stirred.releases.mechanism import Data
@@ -92,7 +92,7 @@ def calibrate(
 
     With ``largest_stratum``, typed, no data are read.
     """
-    progress = progress or Silent()
+    progress = progress or current()
     _require(plan, targets, largest_stratum)
     if largest_stratum is None:
         known = _counted(plan, data, progress)

@@ -16,7 +16,7 @@ import io
 import re
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -44,42 +44,21 @@ def csv_stream(file: Path, encoding: str) -> Any:
     return stream
 
 
-def ragged_line(file: Path, encoding: str, delimiter: str, quotes: bool, wanted: int) -> tuple[int, int, int]:
-    """The first line whose number of fields is not ``wanted``: its number, its fields, and ``wanted``; all 0 if none is
-    found. ``csv.Error`` if a field does not end."""
-    for line, row in _rows(file, encoding, delimiter, quotes):
-        if len(row) != wanted:
-            return line, len(row), wanted
-    return 0, 0, 0
-
-
-def wrong_line(
-    file: Path,
-    encoding: str,
-    delimiter: str,
-    quotes: bool,
-    column: int,
-    fits: Callable[[Sequence[str]], bool],
-    skipped: int = 1,
-) -> int:
-    """The first line whose cell in a column does not fit; 0 if none is found. ``skipped`` are lines of the header."""
-    rows = islice(_rows(file, encoding, delimiter, quotes), skipped, None)
-    while several := [(line, row[column]) for line, row in islice(rows, _AT_ONCE) if len(row) > column]:
-        if not fits([cell for _, cell in several]):
-            return next((line for line, cell in several if not fits([cell])), 0)
-    return 0
-
-
-def _rows(file: Path, encoding: str, delimiter: str, quotes: bool) -> Iterator[tuple[int, list[str]]]:
-    """Every row that is not empty, with the number of the line on which it begins."""
-    with csv_stream(file, encoding) as stream:
+def _rows(file: Path, options: InputOptions, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Every row that is not empty, with the number of the line on which it begins; ``csv.Error`` if a field does not
+    end."""
+    with csv_stream(file, options.encoding) as stream:
         text = io.TextIOWrapper(stream, encoding="utf-8-sig", errors="replace", newline="")
-        rows = csv.reader(text, delimiter=delimiter, quoting=csv.QUOTE_MINIMAL if quotes else csv.QUOTE_NONE)
+        rows = csv.reader(text, delimiter=delimiter, quoting=_quoting(options))
         before = 0
         for row in rows:
             if row:
                 yield before + 1, row
             before = rows.line_num
+
+
+def _quoting(options: InputOptions) -> Any:
+    return csv.QUOTE_MINIMAL if options.quotes else csv.QUOTE_NONE
 
 
 _HEADER_BYTES = 1 << 20
@@ -165,10 +144,9 @@ def _first_rows(table: str, file: Path, options: InputOptions, delimiter: str, m
         raise errors.empty_file(table)
     # The cut at the end of the block may fall inside a character; a header never reaches that far.
     text = start.decode("utf-8-sig", errors="replace")
-    quoting: Any = csv.QUOTE_MINIMAL if options.quotes else csv.QUOTE_NONE
     rows: list[list[str]] = []
     with contextlib.suppress(csv.Error):  # a field without an end; what comes before it is known
-        split = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quoting=quoting)
+        split = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, quoting=_quoting(options))
         rows.extend(islice((row for row in split if row), most))
     if not rows:
         raise errors.unreadable_format(file, "csv")
@@ -349,11 +327,8 @@ class _Cells:
         try:
             return typed(texts, kind, self._style.decimal)
         except ValueError:
-            where = (None, 0) if self.file is None else (self.file, self._wrong_line(self.file, name))
-            raise errors.wrong_type(self._table, name, self._options.types[name], *where) from None
-
-    def _wrong_line(self, file: Path, name: str) -> int:
-        return _wrong_line(file, self._options, self._style.delimiter, list(self._kinds), name)
+            line = self.file and _wrong_line(self.file, self._options, self._style.delimiter, list(self._kinds), name)
+            raise errors.wrong_type(self._table, name, self._options.types[name], self.file, line or 0) from None
 
     def _count_rewritten(self, name: str, indices: pa.Array, texts: pa.Array, values: pa.Array) -> None:
         from stirred.tables.writing import csv_cells
@@ -407,11 +382,13 @@ def _wrong_line(file: Path, options: InputOptions, delimiter: str, header: Seque
             return False
         return True
 
-    try:
-        skipped = 0 if options.header is False else 1
-        return wrong_line(file, options.encoding, delimiter, options.quotes, header.index(column), fits, skipped)
-    except csv.Error:
-        return 0
+    at = header.index(column)
+    with contextlib.suppress(csv.Error):
+        rows = islice(_rows(file, options, delimiter), 0 if options.header is False else 1, None)
+        while several := [(line, row[at]) for line, row in islice(rows, _AT_ONCE) if len(row) > at]:
+            if not fits([cell for _, cell in several]):
+                return next((line for line, cell in several if not fits([cell])), 0)
+    return 0
 
 
 def _csv_problem(
@@ -421,7 +398,9 @@ def _csv_problem(
     said = str(problem)
     if re.match(r"CSV parse error: (Row #\d+: )?Expected \d+ columns, got \d+", said):
         try:
-            return errors.ragged_csv(file, *ragged_line(file, options.encoding, delimiter, options.quotes, len(header)))
+            counted = ((line, len(row)) for line, row in _rows(file, options, delimiter))
+            line, fields = next((one for one in counted if one[1] != len(header)), (0, 0))
+            return errors.ragged_csv(file, line, fields, len(header))
         except csv.Error:  # a field without an end
             return errors.unclosed_quote(file)
     if isinstance(problem, UnicodeError) or re.match(r"In CSV column #\d+: [^']*invalid UTF8", said):

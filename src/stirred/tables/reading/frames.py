@@ -29,7 +29,8 @@ def open_frame(table: str, frame: object) -> Input:
         except TypeError:
             raise errors.not_a_table(table, type(frame).__name__) from None
         eager = _collected(table, narrow)
-        arrow, native = _as_arrow(table, eager), _rebuilder(eager)
+        arrow = _as_arrow(table, eager)
+        native = _pandas_rebuilder(eager.to_native()) if eager.implementation.is_pandas() else _other_rebuilder(eager)
     check_columns(table, arrow.schema.names)
     arrow = arrow.replace_schema_metadata(None)
 
@@ -86,12 +87,8 @@ def _same(table: pa.Table) -> pa.Table:
     return table
 
 
-def _rebuilder(frame: Any) -> Callable[[pa.Table], Any]:
-    """What makes a frame like the given one of an Arrow table."""
-    return _pandas_rebuilder(frame.to_native()) if frame.implementation.is_pandas() else _other_rebuilder(frame)
-
-
 def _other_rebuilder(frame: Any) -> Callable[[pa.Table], Any]:
+    """What makes a frame like the given one of an Arrow table."""
     listed = {name for name, kind in frame.schema.items() if isinstance(kind, nw.Enum)}
 
     def rebuild(table: pa.Table) -> Any:

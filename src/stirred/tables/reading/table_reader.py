@@ -84,7 +84,9 @@ def count_repeated(identifiers: pa.ChunkedArray) -> int:
         return int(_count_met_again(numbers, low, np.zeros((high - low) // 64 + 1, dtype=np.uint64)))
     # Equal numbers share a bucket, and the hash table of a bucket fits into the processor's cache.
     buckets = 1 << max(0, (len(numbers) // _BUCKET).bit_length())
-    starts = _ends_of_buckets(numbers, buckets)
+    counts = np.zeros(buckets, dtype=np.int64)
+    _count_by_bucket(numbers, buckets, counts)
+    starts = np.cumsum(counts)
     sorted_out = np.empty_like(numbers)
     _sort_out(numbers, buckets, starts, sorted_out)  # from the ends backwards, so that these become starts
     bounds = [*starts.tolist(), len(numbers)]
@@ -98,12 +100,6 @@ def count_repeated(identifiers: pa.ChunkedArray) -> int:
 
     with thread_pool(2) as pool:
         return sum(pool.map(repeated_in, range(min(2, buckets))))
-
-
-def _ends_of_buckets(numbers: NDArray[np.int64], buckets: int) -> NDArray[np.int64]:
-    counts = np.zeros(buckets, dtype=np.int64)
-    _count_by_bucket(numbers, buckets, counts)
-    return np.cumsum(counts)
 
 
 def locate(identifiers: pa.ChunkedArray, references: pa.ChunkedArray) -> NDArray[np.int64]:
@@ -237,11 +233,15 @@ class ReadTable:
     """Columns with nulls, and how many."""
 
 
-def read_parts(opened: Input, columns: Sequence[str], told: Told | None = None) -> Iterator[Table]:
-    """The rows of a table in parts that are encoded by themselves: for counting, in memory for one part."""
+def _require_supported(opened: Input, columns: Sequence[str]) -> None:
     for column in columns:
         if not is_supported(opened.kinds[column]):
             raise errors.unsupported_type(opened.table, column, str(opened.kinds[column]))
+
+
+def read_parts(opened: Input, columns: Sequence[str], told: Told | None = None) -> Iterator[Table]:
+    """The rows of a table in parts that are encoded by themselves: for counting, in memory for one part."""
+    _require_supported(opened, columns)
 
     def encoded(column: str, array: pa.Array) -> Column:
         encoder = ColumnEncoder(opened.table, column, opened.kinds[column], len(array))
@@ -268,9 +268,7 @@ def read_table(
     ``told`` is told the share that is read.
     """
     name = opened.table
-    for column in [*columns, *identifiers]:
-        if not is_supported(opened.kinds[column]):
-            raise errors.unsupported_type(name, column, str(opened.kinds[column]))
+    _require_supported(opened, [*columns, *identifiers])
     encoders = {column: ColumnEncoder(name, column, opened.kinds[column], opened.rows) for column in columns}
     kept = {column: IdentifierCollector(name, column, opened.kinds[column], opened.rows) for column in identifiers}
     rows = 0

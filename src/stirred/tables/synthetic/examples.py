@@ -24,6 +24,8 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from stirred.tables.synthetic.inhabitants import draw_codes, draw_codes_by_row
+
 _COUNTIES = 40
 _COUNTIES_IN_REGION = 5
 _TRACTS_IN_COUNTY = 12
@@ -73,11 +75,11 @@ def households_and_persons(households: int, *, seed: int = 0) -> tuple[pl.DataFr
     if households < 1:
         raise ValueError(f"households must be at least 1, not {households}")
     generator = np.random.default_rng(seed)
-    county = _draw(generator, households, 1 / np.arange(3.0, 3.0 + _COUNTIES))
+    county = draw_codes(generator, households, 1 / np.arange(3.0, 3.0 + _COUNTIES))
     tract = county * _TRACTS_IN_COUNTY + generator.integers(_TRACTS_IN_COUNTY, size=households)
-    size = 1 + _draw(generator, households, _SIZE_SHARES)
-    kind = _draw_by_row(generator, _TYPE_SHARES, np.minimum(size, 3) - 1)
-    rented = _draw_by_row(generator, np.array([[0.35, 0.65], [0.60, 0.40], [0.70, 0.30]]), county % 3)
+    size = 1 + draw_codes(generator, households, _SIZE_SHARES)
+    kind = draw_codes_by_row(generator, _TYPE_SHARES, np.minimum(size, 3) - 1)
+    rented = draw_codes_by_row(generator, np.array([[0.35, 0.65], [0.60, 0.40], [0.70, 0.30]]), county % 3)
     household_id = _scrambled(0, households, seed)
     county_text = _labelled(county, [f"{number:03}" for number in range(1, _COUNTIES + 1)])
 
@@ -178,7 +180,7 @@ def _characteristics(
     sex = generator.integers(2, size=persons, dtype=np.uint8)
     sex[spouse] = 1 - sex[spouse - 1]
 
-    attained = _draw(generator, persons, (0.25, 0.50, 0.25)) + 1
+    attained = draw_codes(generator, persons, (0.25, 0.50, 0.25)) + 1
     attainable = np.searchsorted(np.array([6, 15, 21]), np.arange(128), side="right")
     return {
         "age": age,
@@ -197,22 +199,6 @@ def _relations(
     relation[((kind == _COUPLE) | (kind == _COUPLE_WITH_CHILDREN)) & (place == 1)] = _SPOUSE
     relation[place == 0] = _HEAD
     return relation
-
-
-def _draw(generator: np.random.Generator, rows: int, shares: Sequence[float] | npt.NDArray[np.float64]) -> Codes:
-    """Codes 0, 1, ... with probabilities in proportion to ``shares``."""
-    bounds = np.cumsum(shares)
-    return np.searchsorted(bounds[:-1] / bounds[-1], generator.random(rows), side="right")
-
-
-def _draw_by_row(generator: np.random.Generator, shares: npt.NDArray[np.float64], which: Codes) -> Codes:
-    """As :func:`_draw`, each record by the row of ``shares`` that ``which`` names."""
-    bounds = np.cumsum(shares, axis=1)[:, :-1]
-    at = generator.random(len(which))
-    codes = np.zeros(len(which), dtype=np.int64)
-    for column in bounds.T:
-        codes += at >= column[which]
-    return codes
 
 
 def _labelled(codes: Codes | npt.NDArray[np.uint8], labels: Sequence[str]) -> pl.Series:

@@ -8,6 +8,7 @@ block to dwelling, so parts can be drawn one at a time, in any order, and still 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -264,7 +265,7 @@ def _group_quarters(generator: np.random.Generator, lived_in: Integers) -> tuple
     host = lived_in[generator.integers(max(1, len(lived_in)), size=number)]
     again = np.flatnonzero(generator.random(max(0, number - 1)) < 1 / 7) + 1
     host[again] = host[again - 1]
-    kind = 1 + _draw(generator, number, _TYPE_SHARES)
+    kind = 1 + draw_codes(generator, number, _TYPE_SHARES)
     guests = _TYPE_MEDIAN[kind - 1] * np.exp(_TYPE_SPREAD[kind - 1] * generator.normal(size=number))
     return host, kind, guests
 
@@ -292,9 +293,9 @@ def _households(generator: np.random.Generator, persons: Integers) -> tuple[Inte
     total = int(ends[-1])
     mean = float(_SIZE_SHARES @ np.arange(1, len(_SIZE_SHARES) + 1))
     number = int(total / mean * 1.1) + 100
-    cuts = np.cumsum(1 + _draw(generator, number, _SIZE_SHARES))
+    cuts = np.cumsum(1 + draw_codes(generator, number, _SIZE_SHARES))
     while cuts[-1] < total:
-        cuts = np.concatenate([cuts, cuts[-1] + np.cumsum(1 + _draw(generator, number, _SIZE_SHARES))])
+        cuts = np.concatenate([cuts, cuts[-1] + np.cumsum(1 + draw_codes(generator, number, _SIZE_SHARES))])
     edges = np.union1d(cuts[cuts < total], ends[persons > 0])
     return np.searchsorted(ends, edges, side="left"), np.diff(edges, prepend=0)
 
@@ -379,7 +380,7 @@ def _races(
     race = cenrace[group]
     for code, shares in ((_HISPANIC_GROUP, _HISPANIC_SHARES), (_SEVERAL, _SEVERAL_SHARES)):
         some = np.flatnonzero(group == code)
-        race[some] = _draw(generator, len(some), shares)
+        race[some] = draw_codes(generator, len(some), shares)
 
     # Whoever was not drawn is like the head of the household, who was.
     like = np.where(alone, np.arange(len(residence)), head)
@@ -392,7 +393,17 @@ def _tilt(generator: np.random.Generator, rows: int, spread: Floats) -> Floats:
     return generator.normal(size=(rows, len(spread))) * spread - spread**2 / 2
 
 
-def _draw(generator: np.random.Generator, rows: int, shares: Floats) -> Integers:
+def draw_codes(generator: np.random.Generator, rows: int, shares: Sequence[float] | Floats) -> Integers:
     """Codes 0, 1, ... with probabilities in proportion to ``shares``."""
     bounds = np.cumsum(shares)
     return np.searchsorted(bounds[:-1] / bounds[-1], generator.random(rows), side="right")
+
+
+def draw_codes_by_row(generator: np.random.Generator, shares: Floats, which: Integers) -> Integers:
+    """As :func:`draw_codes`, each record by the row of ``shares`` that ``which`` names."""
+    bounds = np.cumsum(shares, axis=1)[:, :-1]
+    at = generator.random(len(which))
+    codes = np.zeros(len(which), dtype=np.int64)
+    for column in bounds.T:
+        codes += at >= column[which]
+    return codes

@@ -10,8 +10,7 @@ whether held in memory or streamed, and persons are **exactly as many as asked f
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -27,7 +26,6 @@ from stirred.tables.synthetic.inhabitants import (
     CENRACE,
     HHGQ,
     HISPANIC,
-    OLDEST,
     RACE,
     SEX,
     TEACHING_RACE,
@@ -39,18 +37,6 @@ from stirred.tables.synthetic.inhabitants import (
     parts_of_county,
     shared_out,
 )
-
-__all__ = [
-    "DOMAINS",
-    "FACILITY_TYPES",
-    "GEOGRAPHY",
-    "OCCUPANCY",
-    "OLDEST",
-    "UNIT_SIZES",
-    "BlockCounts",
-    "Population",
-    "Tables",
-]
 
 GEOGRAPHY = ("state", "county", "tract", "block_group", "block")
 """The columns of places, in every table, from the widest to the narrowest."""
@@ -76,7 +62,6 @@ DOMAINS: dict[str, tuple[str, ...]] = {
 FEWEST, MOST = 100, 400_000_000
 _MOST_STATES = 99  # two digits
 _VOTING_AGE = 18
-_PERSON_COLUMNS = ("hhgq", "votingage", "hispanic", "cenrace", "race", "adult", "sex")
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,20 +72,6 @@ class Tables:
     persons: pl.DataFrame
     units: pl.DataFrame
     facilities: pl.DataFrame
-
-
-@dataclass(frozen=True, eq=False)
-class BlockCounts:
-    """Sparse histograms of persons by block: block ``i`` has ``counts[starts[i]:starts[i + 1]]`` in ``cells``.
-
-    Cells are numbered by the columns asked for, the last one fastest, each in the order of its domain; they increase
-    within a block.
-    """
-
-    blocks: pl.DataFrame
-    starts: npt.NDArray[np.int64]
-    cells: npt.NDArray[np.int32]
-    counts: npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -168,18 +139,6 @@ class Population:
                 writer.close()
         return paths
 
-    def counts(self, columns: Sequence[str] = ("hhgq", "votingage", "hispanic", "cenrace")) -> Iterator[BlockCounts]:
-        """Histograms of the categorical ``columns`` of persons by block, part by part, without a row per person.
-
-        >>> [part] = Population(persons=5_000, seed=1).counts(["race", "adult"])
-        >>> int(part.counts.sum()), int(part.cells.max()) < 8 * 2
-        (5000, True)
-        """
-        for column in columns:
-            if column not in _PERSON_COLUMNS:
-                raise errors.unknown_choice("categorical column of persons", column, _PERSON_COLUMNS)
-        return (_block_counts(part, draw(part), columns) for part in self._plan())
-
     def _plan(self) -> Iterator[Part]:
         states = self.states if self.states is not None else max(1, round(self.persons / 6_000_000))
         generator = np.random.default_rng([VERSION, self.seed])
@@ -245,18 +204,6 @@ def _person_codes(drawn: Drawn) -> dict[str, npt.NDArray[np.uint8]]:
         "adult": adult,
         "sex": drawn.sex,
     }
-
-
-def _block_counts(part: Part, drawn: Drawn, columns: Sequence[str]) -> BlockCounts:
-    codes = _person_codes(drawn)
-    cell = np.zeros(len(drawn.residence), dtype=np.int64)
-    for column in columns:
-        cell = cell * len(DOMAINS[column]) + codes[column]
-    cells = math.prod(len(DOMAINS[column]) for column in columns)
-    keys, counts = np.unique(drawn.residence_block[drawn.residence] * cells + cell, return_counts=True)
-    block, occurring = np.divmod(keys, cells)
-    starts = np.searchsorted(block, np.arange(len(drawn.block) + 1))
-    return BlockCounts(_geography(part, drawn), starts, occurring.astype(np.int32), counts)
 
 
 def _geography(part: Part, drawn: Drawn) -> pl.DataFrame:

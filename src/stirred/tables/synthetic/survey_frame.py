@@ -21,7 +21,7 @@ import numpy.typing as npt
 import polars as pl
 
 from stirred import errors
-from stirred.tables.synthetic.inhabitants import shared_out
+from stirred.tables.synthetic.inhabitants import draw_codes_by_row, shared_out
 
 VERSION = 1
 """Part of every seed: raised whenever a law changes, so that two versions never pass for one."""
@@ -245,10 +245,7 @@ def _answers_of_some(
 ) -> dict[str, npt.NDArray[Any]]:
     """Answers of some persons, from the effects of their blocks."""
     persons = len(effects["kind"])
-    age = np.zeros(persons, dtype=np.int64)
-    at = generator.random(persons)
-    for bound in np.cumsum(_AGE_SHARES, axis=1)[:, :-1].T:
-        age += at >= bound[effects["kind"]]
+    age = draw_codes_by_row(generator, _AGE_SHARES, effects["kind"])
     sex = (generator.random(persons) >= _FEMALE[age]).astype(np.int64)
 
     inactive = np.minimum(0.99, _INACTIVE_SHARE[sex, age] * effects["inactivity"])

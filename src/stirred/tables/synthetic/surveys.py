@@ -16,7 +16,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +29,6 @@ from stirred.tables.synthetic.survey_frame import (
     EMPLOYMENT,
     KIND,
     SEX,
-    SIZES,
     VERSION,
     WHOLE,
     DesignName,
@@ -39,38 +37,10 @@ from stirred.tables.synthetic.survey_frame import (
     categories,
     codes,
     labelled,
-    make_frame,
     parts_of_regions,
     population_totals,
     select,
 )
-
-__all__ = [
-    "AGE_GROUP",
-    "BOUNDS",
-    "DESIGNS",
-    "EMPLOYMENT",
-    "FINAL_CUTS",
-    "ITEM_NONRESPONSE",
-    "KIND",
-    "SEX",
-    "SIZES",
-    "Floats",
-    "Integers",
-    "Survey",
-    "Weighting",
-    "decimal",
-    "draw_survey",
-    "make_frame",
-    "make_survey",
-    "multipliers",
-    "population_totals",
-    "population_truth",
-    "response_rates",
-    "steps_of",
-    "with_limits",
-    "write_survey",
-]
 
 FINAL_CUTS = (0.5, 4.0)
 """Final weights are cut at these multiples of the smallest and largest design weight of their stratum."""
@@ -221,64 +191,20 @@ class Survey:
         names = ("region", "kind", "area", "stratum", "age_group", "sex", "employment")
         return {name: tuple(categories(self.records, name)) for name in names}
 
-    def write(self, folder: str | Path, file_format: Literal["csv", "parquet"] = "csv") -> dict[str, Path]:
-        """Write the records as ``survey.csv`` or ``survey.parquet``, and the other tables as CSV; returns the paths.
+    def write(self, folder: str | Path) -> dict[str, Path]:
+        """Write the records as ``survey.csv``, and ``strata.csv``, ``totals.csv`` and ``truth.csv``; returns the paths.
 
-        These are ``strata.csv``, ``totals.csv`` and ``truth.csv``. What is missing is empty in CSV files.
+        What is missing is empty.
         """
-        if file_format not in ("csv", "parquet"):
-            raise errors.unknown_choice("file format", file_format, ("csv", "parquet"))
         folder = Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        paths = {"survey": folder / f"survey.{file_format}"}
-        if file_format == "csv":
-            self.records.write_csv(paths["survey"])
-        else:
-            self.records.write_parquet(paths["survey"])
-        for name, table in (("strata", self.strata), ("totals", self.totals), ("truth", self.truth)):
-            paths[name] = folder / f"{name}.csv"
-            table.write_csv(paths[name])
-        return paths
+        tables = {"survey": self.records, "strata": self.strata, "totals": self.totals, "truth": self.truth}
+        for name, table in tables.items():
+            table.write_csv(folder / f"{name}.csv")
+        return {name: folder / f"{name}.csv" for name in tables}
 
 
 # -- public functions ------------------------------------------------------------------------------------------------
-
-
-def make_survey(
-    persons: int = 100_000,
-    *,
-    seed: int = 0,
-    design: DesignName = "two-stage",
-    sampled: int | None = None,
-    regions: int = 8,
-    areas: int = 40,
-    take: int = 15,
-    nonresponse: bool = True,
-    final_weights: bool = True,
-    replicates: int = 40,
-    decimals: int = 2,
-) -> Survey:
-    """A survey of a generated frame of ``persons`` adults; :func:`draw_survey` says what the options mean.
-
-    >>> survey = make_survey(5_000, seed=1, replicates=2)
-    >>> survey.records.columns  # doctest: +NORMALIZE_WHITESPACE
-    ['person', 'region', 'kind', 'area', 'stratum', 'psu', 'age_group', 'sex', 'employment', 'income', 'hours',
-     'weight', 'final_weight', 'replicate_1', 'replicate_2']
-    >>> survey.strata.columns[3:]  # doctest: +NORMALIZE_WHITESPACE
-    ['population_units', 'population_psus', 'selected_psus', 'sampled_units', 'smallest_weight', 'largest_weight',
-     'smallest_final_weight', 'largest_final_weight']
-    """
-    return draw_survey(
-        make_frame(persons, seed=seed, regions=regions, areas=areas),
-        seed=seed,
-        design=design,
-        sampled=sampled,
-        take=take,
-        nonresponse=nonresponse,
-        final_weights=final_weights,
-        replicates=replicates,
-        decimals=decimals,
-    )
 
 
 def draw_survey(
@@ -300,6 +226,15 @@ def draw_survey(
     expected number. Without ``nonresponse`` everybody answers everything. ``replicates`` is the number of replicate
     weights, which go with the final weights if there are any, else with the design weights. All weights are multiples
     of 10 to the power of minus ``decimals``.
+
+    >>> from stirred.tables.synthetic.survey_frame import make_frame
+    >>> survey = draw_survey(make_frame(5_000, seed=1), seed=1, replicates=2)
+    >>> survey.records.columns  # doctest: +NORMALIZE_WHITESPACE
+    ['person', 'region', 'kind', 'area', 'stratum', 'psu', 'age_group', 'sex', 'employment', 'income', 'hours',
+     'weight', 'final_weight', 'replicate_1', 'replicate_2']
+    >>> survey.strata.columns[3:]  # doctest: +NORMALIZE_WHITESPACE
+    ['population_units', 'population_psus', 'selected_psus', 'sampled_units', 'smallest_weight', 'largest_weight',
+     'smallest_final_weight', 'largest_final_weight']
     """
     wanted = max(1, frame.height // 20) if sampled is None else sampled
     _check_options(frame.height, seed, design, wanted, take, replicates, decimals)
@@ -345,19 +280,6 @@ def draw_survey(
     return Survey(frame, design, target, records.with_columns(**columns), strata)
 
 
-def write_survey(
-    folder: str | Path,
-    persons: int = 100_000,
-    *,
-    seed: int = 0,
-    design: DesignName = "two-stage",
-    file_format: Literal["csv", "parquet"] = "csv",
-    **options: Any,
-) -> dict[str, Path]:
-    """Make a survey and write it as :meth:`Survey.write` does; ``options`` are the others of :func:`make_survey`."""
-    return make_survey(persons, seed=seed, design=design, **options).write(folder, file_format)
-
-
 def population_truth(frame: pl.DataFrame) -> pl.DataFrame:
     """True values, for everybody and for each region, kind, area, age group and sex (``by`` and ``value``).
 
@@ -373,22 +295,6 @@ def population_truth(frame: pl.DataFrame) -> pl.DataFrame:
         table = frame.group_by(name).agg(sums).sort(name)
         tables.append(table.select(pl.lit(name).alias("by"), pl.col(name).cast(pl.String).alias("value"), *TRUE_VALUES))
     return pl.concat(tables)
-
-
-def response_rates(regions: int = 8) -> pl.DataFrame:
-    """The chance that a sampled person answers, by region and kind.
-
-    >>> response_rates(1).rows()
-    [('01', 'urban', 0.62), ('01', 'rural', 0.7)]
-    """
-    rates = _rates(regions)
-    return pl.DataFrame(
-        {
-            "region": [f"{region + 1:02}" for region in range(regions) for _ in KIND],
-            "kind": list(KIND) * regions,
-            "response": rates.ravel(),
-        }
-    )
 
 
 # -- options and columns ---------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from stirred import errors
-from stirred._progress import Progress
+from stirred._progress import stage
 from stirred.releases.folder.atomic import CONFIDENTIAL
 from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.releases.mechanism import CustodianNote, Data
@@ -93,21 +93,19 @@ _LISTED = 200
 """Queries whose errors are listed; a plan may have thousands."""
 
 
-def for_custodian(
-    release: ReleaseFolder, plan: TopDownPlan, data: Data | None, progress: Progress
-) -> Iterator[CustodianNote]:
+def for_custodian(release: ReleaseFolder, plan: TopDownPlan, data: Data | None) -> Iterator[CustodianNote]:
     """Errors of every query at every level, then what the invariants reveal."""
-    progress.stage("reading and counting")
+    stage("reading and counting")
     truth = count_tables(plan, data)
     exact = invariant_values(truth)
     stated = [entry.get("sha256") for entry in release.certificate["invariants"]]
     for invariant, values in zip(plan.invariants, exact, strict=True):
         if fingerprint(values) not in stated:
             raise errors.appendix_other_data(str(invariant.margin))
-    progress.stage("comparing with the true values")
+    stage("comparing with the true values")
     leaves = {table.name: count_release(release, plan, truth.spine, table) for table in plan.released}
     yield _errors(Counted(plan, truth.spine, leaves), truth)
-    progress.stage("counting what the invariants reveal")
+    stage("counting what the invariants reveal")
     yield from _revealed(reveal_topdown(plan, truth.spine, exact))
     for table in plan.released:
         alone = alone_in_an_invariant(truth, exact, table.name)

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._bounded_reading import inside, plain, read_json
-from stirred._progress import Progress, Silent, stage
+from stirred._progress import Progress, current, stage
 from stirred._threads import ahead
 from stirred.margins.spine import Index, Spine
 from stirred.noise import SystemSource
@@ -464,7 +464,7 @@ _SCATTERED = "scattered"
 
 def adopt(measurements: str | Path, folder: Path, *, progress: Progress | None = None, **options: Any) -> TopDownDraw:
     """Write published measurements into a folder as a draw that has no manifest yet."""
-    progress = progress or Silent()
+    progress = progress or current()
     progress.stage("reading what was measured")
     opened = open_noisy_measurements(measurements, **options)
     plan, spine = opened.plan, opened.spine

@@ -23,7 +23,7 @@ import numpy as np
 
 from stirred import errors
 from stirred._fractions import NOT_A_NUMBER, as_fraction
-from stirred._progress import Progress, Silent
+from stirred._progress import Progress, current
 from stirred.margins.margin_blocks import Array, Margin, representatives
 from stirred.margins.spine import Shapes, Spine
 from stirred.margins.tree_shares import AskedPlace, BestShares, Goal, TreePrecision, TreeShares, as_parts
@@ -117,7 +117,7 @@ def calibrate(
     limit, or the smallest sum of them. Every query that the plan measures keeps at least ``least`` of its table's
     budget at every level. Only the geography is read, from ``data`` or the plan's path.
     """
-    progress = progress or Silent()
+    progress = progress or current()
     must = "must be a number above 0, or 'plan' for the plan's own budget"
     given: Budget = rho if rho is None or rho == OWN else _positive(rho, "--rho", must)  # type: ignore[assignment]
     floor = None if least is None else _positive(least, "--least", "must be a number between 0 and 1", Fraction(1))

@@ -6,25 +6,13 @@ from stirred._lazy import lazy
 
 if TYPE_CHECKING:
     from stirred.lab.study.swappers.permutation_variants import (
-        AcrossStrata,
-        FrozenImputed,
-        NoVacuousSwaps,
-        PerturbedSwap,
-        RatesByRisk,
+        AcrossStrata as AcrossStrata,
+        FrozenImputed as FrozenImputed,
+        NoVacuousSwaps as NoVacuousSwaps,
+        PerturbedSwap as PerturbedSwap,
+        RatesByRisk as RatesByRisk,
     )
-    from stirred.lab.study.swappers.simulated import Simulated, Swapper
-    from stirred.lab.study.swappers.targeted import RecordSwap, Targeted2010
-
-__all__ = [
-    "AcrossStrata",
-    "FrozenImputed",
-    "NoVacuousSwaps",
-    "PerturbedSwap",
-    "RatesByRisk",
-    "RecordSwap",
-    "Simulated",
-    "Swapper",
-    "Targeted2010",
-]
+    from stirred.lab.study.swappers.simulated import Simulated as Simulated, Swapper as Swapper
+    from stirred.lab.study.swappers.targeted import RecordSwap as RecordSwap, Targeted2010 as Targeted2010
 
 __getattr__, __dir__ = lazy(__name__)
