@@ -103,3 +103,17 @@ def later(name: str) -> Any:
     0.5
     """
     return _Later(name)
+
+
+def function_later(module: str, name: str) -> Callable[..., Any]:
+    """A function whose module is imported when it is first called.
+
+    >>> function_later("math", "gcd")(12, 18)
+    6
+    """
+
+    def call(*given: Any, **named: Any) -> Any:
+        return getattr(import_module(module), name)(*given, **named)
+
+    call.__name__ = name
+    return call

@@ -81,8 +81,8 @@ class Context(BaseModel):
 
     def answers(self) -> dict[str, str]:
         """The questions that were answered, by their names, with the answers."""
-        given = {one.name: getattr(self, one.name) for one in (*parameters(), *safes())}
-        return {name: answer for name, answer in given.items() if answer is not None}
+        asked = [*(one.name for one in parameters()), *(one.name for one in safes())]
+        return {name: answer for name in asked if (answer := getattr(self, name)) is not None}
 
     def shown(self, name: str) -> str:
         """The answer to a question in quotation marks, or that there is none."""
