@@ -11,7 +11,7 @@ import pytest
 
 from stirred.releases.ledger.ledger import Ledger
 from stirred.spec import Specification
-from stirred.topdown import TopDownPlan, finishing
+from stirred.topdown import TopDownPlan, drawing
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +122,7 @@ def test_a_fit_that_is_interrupted_goes_on_without_spending(census, command, tmp
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(finishing, "fit_table", stop)
+        patched.setattr(drawing, "fit_table", stop)
         ended = command("release", census / "plan.toml", "--out", out, "--ledger", ledger)
     assert ended.code == 130 and "the same command continues from it and spends nothing" in ended.said
     assert "entry 1 of" in ended.said

@@ -77,19 +77,19 @@ def test_a_plan_is_explained_per_attribute():
     chosen = plan()
     explained = explain(specify(chosen), allocation=chosen.allocation(), concerns=["colour", "town within county"])
     colour, town = [one for one in explained.setting.concerned if one.asked]
-    assert not colour.joint and not town.joint  # persons by county are kept by both
+    assert not colour.worst.joint and not town.worst.joint  # persons by county are kept by both
     between = explain(specify(chosen), allocation=chosen.allocation(), concerns=["county within state"])
     (county,) = [one for one in between.setting.concerned if one.asked]
-    assert county.joint
+    assert county.worst.joint
     # All but the totals of counties change for both: four cells of each query by one.
     table = {cell: chosen.allocation().rho(*cell, rounded=False) for cell in chosen.allocation().cells()}
     below = sum(rho for cell, rho in table.items() if cell[0] != "state" and cell != ("county", "total of persons"))
-    assert county.rho == 2 * below
+    assert county.worst.rho == 2 * below
     powers = {one.concern: one for one in concern_powers(chosen)}
-    assert powers["location within state"].rho == float(county.rho)
-    assert powers["location within state"].change == county.change.words
+    assert powers["location within state"].rho == float(county.worst.rho)
+    assert powers["location within state"].change == county.worst.change.words
     assert powers["location within state"].power == float(county.gaussian.power(0.05))
-    assert powers["colour"].rho == float(colour.rho) and powers["colour"].between == "one person changed"
+    assert powers["colour"].rho == float(colour.worst.rho) and powers["colour"].between == "one person changed"
 
 
 def test_a_check_of_wholly_held_counts_says_so():
