@@ -238,7 +238,7 @@ def composed_with_a_gaussian(case: Case) -> None:
             total += exact(mass) * value
         return total
 
-    for epsilon in (float(one) * (float(max(forth.losses)) + 4 * mu) for one in (0, *case.random.random(4))):
+    for epsilon in (float(one) * (float(max(forth.losses, default=0)) + 4 * mu) for one in (0, *case.random.random(4))):
         at = max(epsilon, 0.0)
         truth = delta(forth, at) if forth is back else max(delta(forth, at), delta(back, at))
         # Atoms and the Gaussian's mu here are rounded in their 16th or 19th digit, which moves delta by as much.
