@@ -12,11 +12,9 @@ from stirred.spec.blocks import Multiverse
 from stirred.spec.exact import LARGE, near, written
 from stirred.spec.invariant import missing, plural
 from stirred.spec.linting.rules import (
-    against,
     fall,
     joined,
     many,
-    rule,
     short,
     shown_at,
     smaller,
@@ -34,14 +32,12 @@ PROCESSED = re.compile(r"(?<!un-)(?<!not )\b(edit|imput|clean|coded\b|coding\b|d
 # -- the domain ------------------------------------------------------------------------------------------------------
 
 
-@rule
 def domain_restricted(specification: Specification) -> str:
     """The domain names steps that made it smaller before the guarantee starts, such as clipping or top-coding."""
     steps = specification.domain.restricted_by
     return f"The domain was made smaller before the guarantee starts, by: {joined(steps)}." if steps else ""
 
 
-@rule
 def late_start(specification: Specification) -> str:
     """The domain does not say where the guarantee starts, or says that it starts after editing, imputation or another
     step of processing. Domains whose datasets are listed one by one are not asked."""
@@ -56,8 +52,7 @@ def late_start(specification: Specification) -> str:
     return ""
 
 
-@against("late-start")
-def later_start(specification: Specification, before: Specification) -> str:
+def late_start_than(specification: Specification, before: Specification) -> str:
     """Against an earlier specification: the start was moved and the budget is smaller."""
     now, then = specification.domain.starts, before.domain.starts
     if not (now and then) or now == then or not smaller(specification, before):
@@ -68,7 +63,6 @@ def later_start(specification: Specification, before: Specification) -> str:
 # -- the multiverse --------------------------------------------------------------------------------------------------
 
 
-@rule
 def nothing_can_change(specification: Specification) -> str:
     """The fact `nothing_can_change` is true, or no universe holds two datasets at a finite distance."""
     if specification.fact.get(facts.NOTHING_CAN_CHANGE) is True:
@@ -83,7 +77,6 @@ def nothing_can_change(specification: Specification) -> str:
     return ""
 
 
-@rule
 def invariants_many(specification: Specification) -> str:
     """The multiverse declares an invariant, even one: a single table can hold millions of counts."""
     held = specification.multiverse.invariants
@@ -96,7 +89,6 @@ def invariants_many(specification: Specification) -> str:
     return " ".join(said)
 
 
-@rule
 def hidden_invariant(specification: Specification) -> str:
     """Distances are infinite between files of different sizes and no declared invariant fixes their size; or a universe
     of listed datasets falls into groups that no finite distance connects."""
@@ -131,7 +123,6 @@ def _groups(specification: Specification, universe: tuple[str, ...]) -> int:
     return len({id(names) for names in part.values()})
 
 
-@rule
 def neighbours_in_empty_universes(specification: Specification) -> str:
     """Only neighbours are compared, something is held fixed, and the nearest datasets of a universe are not known to be
     one apart."""
@@ -153,8 +144,7 @@ def nearest(specification: Specification) -> Fraction | float | None:
     return finite_flavors.nearest(specification)
 
 
-@against("more-invariants")
-def more_invariants(specification: Specification, before: Specification) -> str:
+def more_invariants_than(specification: Specification, before: Specification) -> str:
     """Against an earlier specification: the budget is smaller, and something is held fixed that was not before."""
     if not smaller(specification, before):
         return ""
@@ -181,8 +171,7 @@ def _divided(now: Multiverse, then: Multiverse) -> bool:
     )
 
 
-@against("finer-strata")
-def finer_strata(specification: Specification, before: Specification) -> str:
+def finer_strata_than(specification: Specification, before: Specification) -> str:
     """Against an earlier specification of a swap: the budget is smaller, the match variables differ and the largest
     stratum is smaller."""
     match, old_match = specification.fact.get(facts.MATCH), before.fact.get(facts.MATCH)
@@ -208,7 +197,6 @@ USUAL_SIZES = (2, 4, 10)
 """Of groups that bounds are told for, where a larger one is declared to be possible."""
 
 
-@rule
 def finer_unit(specification: Specification) -> str:
     """The unit is declared to be part of a coarser one, or is an event, a message, a day of a user, a transaction, an
     edge, an employee or an establishment. Persons in households are the rule `household-not-covered`."""
@@ -249,7 +237,6 @@ def _together(specification: Specification, most: int) -> str:
     )
 
 
-@against("finer-unit")
 def finer_unit_than(specification: Specification, before: Specification) -> str:
     """Against an earlier specification: the unit is part of the earlier one and the budget is smaller."""
     now, then = specification.input_premetric, before.input_premetric
@@ -261,7 +248,6 @@ def finer_unit_than(specification: Specification, before: Specification) -> str:
     )
 
 
-@rule
 def household_not_covered(specification: Specification) -> str:
     """The unit is a person and there are households or families: named among the coarser units, counted by an
     invariant (also as housing units or dwellings), or by the fact `households`."""
@@ -280,7 +266,6 @@ def household_not_covered(specification: Specification) -> str:
     return _coarser(specification, "household", None) if specification.fact.get(facts.HOUSEHOLDS) is True else ""
 
 
-@rule
 def units_after_imputation(specification: Specification) -> str:
     """The fact `imputed` is true or `records_per_respondent` is above 1, and the unit is not the respondent."""
     unit = specification.input_premetric.unit
@@ -296,7 +281,6 @@ def units_after_imputation(specification: Specification) -> str:
     return f"{said}: the bound for a respondent is {spent_at(specification, touched)}, not {spent(specification)}."
 
 
-@rule
 def nearest_not_one(specification: Specification) -> str:
     """The nearest datasets of a universe are a finite distance above 1 apart."""
     apart = specification.nearest
@@ -308,7 +292,6 @@ def nearest_not_one(specification: Specification) -> str:
     )
 
 
-@rule
 def row_order_published(specification: Specification) -> str:
     """The fact `row_order` is 'as in the input'; or distances depend on the order of records, and neither the fact
     `order_means` nor a start at the respondents or their devices says what a position means."""
@@ -325,8 +308,7 @@ def row_order_published(specification: Specification) -> str:
     )
 
 
-@against("weaker-distance")
-def weaker_distance(specification: Specification, before: Specification) -> str:
+def weaker_distance_than(specification: Specification, before: Specification) -> str:
     """Against an earlier specification in the same unit: the budget is smaller, and distances depend on the order,
     leave out files of other sizes or those in which a unit changes a coarser one, stop at neighbours or have a larger
     scale, which they did not before."""

@@ -8,15 +8,19 @@ smaller number is better.
 
 from __future__ import annotations
 
+from functools import cache
+
 from stirred._calls import refuses_wrong_arguments
+from stirred._sentences import read_sentences
 from stirred.spec.linting import datasets, making, standards
-from stirred.spec.linting.rules import BLOCKS, RULES, Rule
+from stirred.spec.linting.rules import BLOCKS, Rule
 from stirred.spec.specification import Finding, Specification
 
 __all__ = ["Rule", "lint", "rules", "table"]
 
 MODULES = (datasets, standards, making)
-"""Where the rules are; each registers its own when it is imported."""
+"""Where the functions of rules are: ``late_start`` looks at one specification, ``late_start_than`` also at an earlier
+one, for the rule ``late-start``."""
 
 
 @refuses_wrong_arguments
@@ -36,9 +40,16 @@ def lint(specification: Specification, *, before: Specification | None = None) -
     return tuple(Finding(rule.id, words, rule.why, rule.source) for rule, words in found if words)
 
 
+@cache
 def rules() -> tuple[Rule, ...]:
     """All rules, in the order in which they are asked."""
-    return tuple(sorted(RULES.values(), key=lambda rule: (not rule.voids, BLOCKS.index(rule.block))))
+    looks = {name: look for module in MODULES for name, look in vars(module).items()}
+    found = [
+        Rule(id, **fields, alone=looks.get(name), against=looks.get(f"{name}_than"))
+        for id, fields in read_sentences("findings").items()
+        for name in [id.replace("-", "_")]
+    ]
+    return tuple(sorted(found, key=lambda rule: (not rule.voids, BLOCKS.index(rule.block))))
 
 
 def table() -> str:

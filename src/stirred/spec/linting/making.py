@@ -13,11 +13,10 @@ from fractions import Fraction
 
 from stirred.spec import facts
 from stirred.spec.exact import display, display_down
-from stirred.spec.linting.rules import against, joined, many, rule, spent
+from stirred.spec.linting.rules import joined, many, spent
 from stirred.spec.specification import BLOCKS, Specification
 
 
-@rule
 def parameters_from_this_data(specification: Specification) -> str:
     """The fact `parameters_from` is 'this data', or `looked_at` is 'values'."""
     if specification.fact.get(facts.PARAMETERS_FROM) == facts.THIS_DATA:
@@ -29,7 +28,6 @@ def parameters_from_this_data(specification: Specification) -> str:
     return f"{chosen}: the guarantee is void as a statement about the whole procedure."
 
 
-@rule
 def formats_from_this_data(specification: Specification) -> str:
     """The fact `looked_at` is 'types and formats', and `parameters_from` is not 'this data'."""
     fact = specification.fact
@@ -42,7 +40,6 @@ def formats_from_this_data(specification: Specification) -> str:
     )
 
 
-@rule
 def parameters_unexplained(specification: Specification) -> str:
     """A mechanism is named, and the fact `parameters_from` is not stated."""
     if facts.MECHANISM not in specification.fact or specification.fact.get(facts.PARAMETERS_FROM):
@@ -64,7 +61,6 @@ def _parameters(specification: Specification) -> str:
     return "The swap rate and variables" if rate is None else f"The swap rate {rate} and the variables"
 
 
-@rule
 def later_releases_not_covered(specification: Specification) -> str:
     """The fact `end_to_end` is false, or `products_not_covered` names products."""
     left_out = specification.fact.get(facts.PRODUCTS_NOT_COVERED)
@@ -75,14 +71,12 @@ def later_releases_not_covered(specification: Specification) -> str:
     return f"The budget, {spent(specification)}, {covered}{also}."
 
 
-@rule
 def marks(specification: Specification) -> str:
     """The specification carries a mark, such as the one of a seeded source."""
     return f"Marked: {joined(specification.marks)}." if specification.marks else ""
 
 
-@against("different-flavors")
-def different_flavors(specification: Specification, before: Specification) -> str:
+def different_flavors_than(specification: Specification, before: Specification) -> str:
     """Against another specification: the first four blocks differ somewhere, so that the budgets are not comparable."""
     differ = [name.replace("_", " ") for name in BLOCKS[:-1] if getattr(specification, name) != getattr(before, name)]
     if not differ:
@@ -103,14 +97,12 @@ def _swap(specification: Specification) -> tuple[Fraction, int] | None:
     return None if rate is None or not largest else (rate, int(largest))
 
 
-@rule
 def rate_zero_or_one(specification: Specification) -> str:
     """A swap has rate 0 or 1 and a stratum with two different records."""
     stated = _swap(specification)
     return f"At rate {stated[0]} no finite epsilon holds." if stated and stated[0] in (0, 1) else ""
 
 
-@rule
 def rate_above_best(specification: Specification) -> str:
     """A swap has a rate above that of the smallest epsilon, and below 1."""
     stated = _swap(specification)
@@ -128,7 +120,6 @@ def rate_above_best(specification: Specification) -> str:
     )
 
 
-@rule
 def unattainable_epsilon(specification: Specification) -> str:
     """A swap claims, for records replaced in files of equal size, an epsilon below the smallest that any rate has."""
     stated = specification.number(facts.LARGEST_STRATUM)
@@ -149,7 +140,6 @@ def unattainable_epsilon(specification: Specification) -> str:
     )
 
 
-@rule
 def capped_or_pairwise_swaps(specification: Specification) -> str:
     """The fact `cap_on_swaps` names a limit or `pairwise` is true, and the budget is a finite one on ratios of
     probabilities: epsilon without delta, or rho."""
@@ -163,7 +153,6 @@ def capped_or_pairwise_swaps(specification: Specification) -> str:
     return f"{' and '.join(seen)}, and yet {spent(specification)} is claimed."
 
 
-@rule
 def few_change(specification: Specification) -> str:
     """The fact `changed_share` is below a quarter of the rate (by rule or in several rounds: of `selected_share`), or
     `unchangeable_share` above a quarter."""
@@ -178,7 +167,6 @@ def few_change(specification: Specification) -> str:
     )
 
 
-@rule
 def strata_of_duplicates(specification: Specification) -> str:
     """The fact `strata_of_duplicates` is above 0."""
     found = specification.number(facts.STRATA_OF_DUPLICATES)
@@ -188,7 +176,6 @@ def strata_of_duplicates(specification: Specification) -> str:
     return f"{strata} nothing but records that are alike: the invariants reveal them whole."
 
 
-@rule
 def alone_by_match_and_swap(specification: Specification) -> str:
     """The fact `alone_by_match_and_swap` is above 0."""
     found = specification.number(facts.ALONE)
@@ -201,7 +188,6 @@ def alone_by_match_and_swap(specification: Specification) -> str:
     )
 
 
-@rule
 def uniques(specification: Specification) -> str:
     """The fact `uniques` is above 0."""
     found = specification.number(facts.UNIQUES)

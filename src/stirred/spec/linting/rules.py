@@ -1,4 +1,4 @@
-"""Rules of the lint: their class, the list of all rules, and helpers that put findings into words.
+"""The class of a rule of the lint, and helpers that put findings into words.
 
 A rule is a function that looks at a specification, or at one beside an earlier one, and says what it sees; the empty
 text means nothing. Its docstring says when it gives a finding and is printed in the documentation; why that matters,
@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
-from stirred._sentences import read_sentences
 from stirred.loss.curves.power_curves import GaussianCurve, at_most
 from stirred.spec.exact import bound, near, written
 from stirred.spec.invariant import plural
@@ -53,27 +52,6 @@ class Rule:
         """When the rule gives a finding, in words."""
         looks = (self.alone, self.against)
         return " ".join(" ".join((look.__doc__ or "").split()) for look in looks if look)
-
-
-RULES = {id: Rule(id, **fields) for id, fields in read_sentences("findings").items()}
-"""All rules by name, those of one block in the order in which they are asked."""
-
-
-def rule(look: Alone) -> Alone:
-    """The function that looks at one specification, for the rule of its name."""
-    id = look.__name__.replace("_", "-")
-    RULES[id] = replace(RULES[id], alone=look)
-    return look
-
-
-def against(id: str) -> Callable[[Against], Against]:
-    """The function of a rule that looks at a specification and at an earlier one."""
-
-    def registered(look: Against) -> Against:
-        RULES[id] = replace(RULES[id], against=look)
-        return look
-
-    return registered
 
 
 # -- words -----------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from stirred.spec.algebra import may_publish_budget
 from stirred.spec.blocks import OutputPremetric
 from stirred.spec.exact import display, near
 from stirred.spec.linting.datasets import nothing_can_change
-from stirred.spec.linting.rules import against, fall, letter, many, rule, short, smaller, spent
+from stirred.spec.linting.rules import fall, letter, many, short, smaller, spent
 from stirred.spec.specification import Specification
 
 LARGE_DELTA = Fraction(1, 100_000)
@@ -21,7 +21,6 @@ EXPECTED = Fraction(1, 10)
 """Above it, delta times the number of records is too many records to publish whole."""
 
 
-@rule
 def weaker_standard(specification: Specification) -> str:
     """A delta, or a budget of total variation, is so large that publishing each record whole with that probability is
     expected to publish a tenth of a record or more (fact `records`); where that cannot be told, it is above
@@ -48,7 +47,6 @@ def weaker_standard(specification: Specification) -> str:
     )
 
 
-@against("weaker-standard")
 def weaker_standard_than(specification: Specification, before: Specification) -> str:
     """Against an earlier specification: its standard asked for more, and the budget is smaller or in another letter."""
     now, then = specification.output_premetric, before.output_premetric
@@ -70,7 +68,6 @@ def _asks_less(now: OutputPremetric, then: OutputPremetric) -> bool:
     return now.kind.asks_less(now.parameter, then.parameter)
 
 
-@rule
 def no_events(specification: Specification) -> str:
     """The standard tells no two outputs apart."""
     if len(specification.output_premetric.partition) == 1:
@@ -78,7 +75,6 @@ def no_events(specification: Specification) -> str:
     return ""
 
 
-@rule
 def fewer_events(specification: Specification) -> str:
     """The standard looks at some events of the output only, or does not tell some outputs apart."""
     output = specification.output_premetric
@@ -90,7 +86,6 @@ def fewer_events(specification: Specification) -> str:
     return ""
 
 
-@rule
 def not_likelihood_based(specification: Specification) -> str:
     """The kind of output premetric is declared not to speak about likelihood ratios (a Wasserstein distance)."""
     output, kind = specification.output_premetric, specification.output_premetric.kind
@@ -98,7 +93,6 @@ def not_likelihood_based(specification: Specification) -> str:
     return "" if kind.likelihood else f"The standard, {kind.symbol}, does not bound ratios of probabilities: {words}."
 
 
-@rule
 def standard_does_not_compose(specification: Specification) -> str:
     """No rule for the budgets of several releases is declared for the kind of output premetric, and the budget is not a
     Gaussian curve, which has one."""
@@ -108,7 +102,6 @@ def standard_does_not_compose(specification: Specification) -> str:
     return f"How budgets of {kind.symbol} add up over several releases is not known here."
 
 
-@rule
 def not_post_processing_immune(specification: Specification) -> str:
     """Processing the output can raise the kind of output premetric, by its declaration."""
     kind = specification.output_premetric.kind
@@ -121,7 +114,6 @@ SURE = 1e-3
 """A best test with a smaller sum of errors is called certain."""
 
 
-@rule
 def vacuous_budget(specification: Specification) -> str:
     """The budget is infinite; or it allows a test between the nearest datasets of a universe (or between datasets one
     apart, where the nearest are not known) whose two errors sum to less than 1/1000. That is an epsilon above 7.6
@@ -143,7 +135,6 @@ def vacuous_budget(specification: Specification) -> str:
     return f"Between datasets {near(distance):g} apart, {spent(specification)} allows {allowed}."
 
 
-@rule
 def zero_budget_no_noise(specification: Specification) -> str:
     """The budget is 0, without a delta, and the universes leave something that could change."""
     budget, output = specification.budget, specification.output_premetric
@@ -157,7 +148,6 @@ def zero_budget_no_noise(specification: Specification) -> str:
     )
 
 
-@rule
 def realised_not_policy(specification: Specification) -> str:
     """The budget is given by a formula of the invariants."""
     varies = specification.budget.varies
@@ -168,7 +158,6 @@ def realised_not_policy(specification: Specification) -> str:
     )
 
 
-@rule
 def universe_dependent_budget(specification: Specification) -> str:
     """Budgets are listed for each universe, and differ."""
     listed = specification.budget.by_universe
@@ -178,7 +167,6 @@ def universe_dependent_budget(specification: Specification) -> str:
     return f"Budgets of the {many(len(listed), 'universe')} range from {lowest} to {highest}."
 
 
-@rule
 def budget_of_overlapping_universes(specification: Specification) -> str:
     """Universes overlap and have different budgets, so that the realised budget depends on more than the universe."""
     budget, universes = specification.budget, specification.multiverse.universes
@@ -189,7 +177,6 @@ def budget_of_overlapping_universes(specification: Specification) -> str:
     return "" if answer else f"{answer.steps[-1].words}."
 
 
-@rule
 def conversion_unnamed(specification: Specification) -> str:
     """The standard has a delta above 0, and the budget does not say how its epsilon was computed."""
     output = specification.output_premetric
