@@ -36,7 +36,7 @@ NOW: Mapping[str, str] = {
     "stirred.reports.releasing": "stirred.verbs",
     "stirred.reproduce": "stirred.lab.reproduce",
     "stirred.reproduce.page": "stirred.lab.reproduce.verdicts",
-    "stirred.reproduce.semantics_figures": "stirred.lab.reproduce.semantics_figures",
+    "stirred.reproduce.semantics_figures": "stirred.lab.reproduce.paper_figures",
     "stirred.semantics.dependence": "stirred.lab.definitions.beliefs",
     "stirred.semantics.deployment_picture": "stirred.semantics.pictures.deployments",
     "stirred.semantics.guarantee_lines": "stirred.semantics.sentences.formatting",

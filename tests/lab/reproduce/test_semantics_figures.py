@@ -14,8 +14,8 @@ import pytest
 
 from stirred.errors import LossError
 from stirred.lab.reproduce.catalogue import errata, items, published
+from stirred.lab.reproduce.paper_figures import KIFER_FIGURES, kifer_concerns, kifer_figure, kifer_scenarios
 from stirred.lab.reproduce.semantics import discrete_noise_power, variance_in_the_caption_of_figure_1
-from stirred.lab.reproduce.semantics_figures import KIFER_FIGURES, kifer_concerns, kifer_figure, kifer_scenarios
 from stirred.loss import GaussianCurve
 from stirred.semantics.pictures.shapes import Line
 

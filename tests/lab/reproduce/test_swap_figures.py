@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from stirred.lab.reproduce.swap_figures import (
+from stirred.lab.reproduce.paper_figures import (
     RATES,
     RUNS,
     STRATA,

@@ -27,7 +27,7 @@ from stirred.lab.definitions.multiverses import (
     sharpened,
     with_declared_invariants,
 )
-from stirred.lab.reproduce.catalogue import Forms, computation
+from stirred.lab.reproduce.catalogue import Forms
 from stirred.lab.reproduce.examples import (
     NAMES,
     chain,
@@ -62,19 +62,16 @@ _KEPT = math.log(100 / 99)
 """Epsilon of the example of section 1.2.2: e^-epsilon is 99/100."""
 
 
-@computation
 def linear_scale(epsilon: str) -> float:
     """e^epsilon, the budget on a linear scale."""
     return prices.linear_budget(Fraction(epsilon))
 
 
-@computation
 def budget_in_base(epsilon: str, base: str) -> float:
     """epsilon to another base than e."""
     return prices.in_base(Fraction(epsilon), Fraction(base))
 
 
-@computation
 def utility_is_bounded() -> bool:
     """Whether expected utilities with and without a person are within a factor e^epsilon (inequality 1.1)."""
     for p, q in pairs_of_laws():
@@ -85,34 +82,29 @@ def utility_is_bounded() -> bool:
     return True
 
 
-@computation
 def linear_price_is_close(epsilon: str) -> bool:
     """Whether epsilon v is within a twentieth of (e^epsilon - 1) v."""
     linear, exact = (prices.price(100, Fraction(epsilon), form) for form in ("linear", "exact"))
     return math.isclose(linear, exact, rel_tol=0.05)
 
 
-@computation
 def gain_of_silence() -> float:
     """What somebody gains by not responding, at least."""
     game = _dilemma()
     return min(game.gain_of_silence(silent) for silent in range(game.people))
 
 
-@computation
 def payoff_if_all(respond: bool) -> float:
     """What each gets if all respond, or if nobody does."""
     game = _dilemma()
     return game.payoff(True, 0) if respond else game.payoff(False, game.people - 1)
 
 
-@computation
 def silence_is_best() -> bool:
     """Whether not responding is better whatever others do."""
     return _dilemma().silence_dominates
 
 
-@computation
 def gain_of_silence_with_privacy(burden: str) -> float:
     """The gain of silence where the cost in privacy shrinks with epsilon, and responding takes an effort."""
     return prices.gain_of_silence_under_privacy(100, 50, _KEPT, Fraction(burden))
@@ -121,13 +113,11 @@ def gain_of_silence_with_privacy(burden: str) -> float:
 # -- errata --------------------------------------------------------------------------------------------------
 
 
-@computation
 def silence_forms() -> Forms:
     """The gain of silence if all others respond."""
     return Forms("utility 100, cost 50, e^-epsilon = 0.99", 50 - 100 * math.exp(-_KEPT), _dilemma().gain_of_silence(0))
 
 
-@computation
 def silence_under_privacy_forms() -> Forms:
     """The gain of silence where the cost in privacy shrinks with epsilon."""
     return Forms(
@@ -137,7 +127,6 @@ def silence_under_privacy_forms() -> Forms:
     )
 
 
-@computation
 def burden_forms() -> Forms:
     """The burden above which the dilemma holds: what silence loses without one."""
     return Forms(
@@ -147,7 +136,6 @@ def burden_forms() -> Forms:
     )
 
 
-@computation
 def few_people_forms() -> Forms:
     """Whether silence is best whatever others do, among 69 people."""
     return Forms("69 people", True, _dilemma(69).silence_dominates)
@@ -163,13 +151,11 @@ def _dilemma(people: int = 1000) -> prices.ResponseGame:
 # -- chapter 2, the blocks -----------------------------------------------------------------------------------
 
 
-@computation
 def group_factor(records: int) -> Fraction:
     """By what epsilon is multiplied if several records change."""
     return Fraction(flavors.pure("person").at(1).budget_at(records))
 
 
-@computation
 def infinite_distances_are_not_compared() -> bool:
     """Whether, at budget 0, datasets at a finite distance may not be told apart, and at an infinite one they may."""
     apart = flavor_of({("a", "b"): 1, ("c", "d"): 1})  # all others are infinitely far
@@ -178,7 +164,6 @@ def infinite_distances_are_not_compared() -> bool:
     return told == ["yes", "no"]
 
 
-@computation
 def proposition_2_4_11() -> bool:
     """Whether margins cost nothing to publish in their universes, and have no finite budget in larger ones."""
     files = _tables_of_two()
@@ -188,13 +173,11 @@ def proposition_2_4_11() -> bool:
     return inside == 0 and math.isinf(told.loss(flavors.pure("record"), files).number)
 
 
-@computation
 def proposition_2_4_12() -> bool:
     """Whether under a metric a mechanism that varies in a universe has a loss above 0 there."""
     return all(mechanism.loss(flavor).number > 0 for flavor, mechanism in worlds())
 
 
-@computation
 def proposition_2_4_13() -> bool:
     """Whether finer universes have a specification that is implied, and no larger loss."""
     for flavor, mechanism in worlds():
@@ -206,7 +189,6 @@ def proposition_2_4_13() -> bool:
     return True
 
 
-@computation
 def single_datasets_are_promised_nothing() -> bool:
     """Whether any mechanism satisfies any budget if every universe holds one dataset."""
     alone = flavor_of(None, *((name,) for name in NAMES))
@@ -214,7 +196,6 @@ def single_datasets_are_promised_nothing() -> bool:
     return told.satisfies(alone.at(0)).verdict == "yes"
 
 
-@computation
 def proposition_2_4_15() -> bool:
     """Whether l d <= d' <= u d gives budgets epsilon / l and u epsilon."""
     lower, upper = Fraction(1, 2), Fraction(3)
@@ -230,7 +211,6 @@ def proposition_2_4_15() -> bool:
     return True
 
 
-@computation
 def smaller_distances_are_stronger() -> bool:
     """Whether a specification with smaller distances implies one with larger distances at the same budget."""
     for flavor, _ in worlds():
@@ -241,20 +221,17 @@ def smaller_distances_are_stronger() -> bool:
     return True
 
 
-@computation
 def delta_zero_is_pure() -> bool:
     """Whether D_Mult^delta at delta = 0 is D_Mult."""
     return all(math.isclose(approximate(p, q, 0), multiplicative(p, q)) for p, q in pairs_of_laws())
 
 
-@computation
 def approximate_is_no_metric() -> bool:
     """Whether D_Mult^delta can break the triangle inequality."""
     first, second, third = laws_a_delta_apart()
     return approximate(first, second, 0.1) == approximate(second, third, 0.1) == 0 < approximate(first, third, 0.1)
 
 
-@computation
 def concentrated_is_a_metric() -> bool:
     """Whether D_NoR is symmetric and keeps the triangle inequality."""
     laws = spread_laws(6, 4)
@@ -265,13 +242,11 @@ def concentrated_is_a_metric() -> bool:
     )
 
 
-@computation
 def concentrated_below_pure() -> bool:
     """Whether D_NoR is at most D_Mult divided by the root of two."""
     return all(normalised_renyi(p, q) <= multiplicative(p, q) / math.sqrt(2) * _SLACK for p, q in pairs_of_laws())
 
 
-@computation
 def disjoint_supports_are_infinitely_far() -> bool:
     """Whether laws of total variation 1 are infinitely far apart in D_Mult and D_NoR."""
     p, q = [1.0, 0.0], [0.0, 1.0]
@@ -281,7 +256,6 @@ def disjoint_supports_are_infinitely_far() -> bool:
 # -- section 2.5 ---------------------------------------------------------------------------------------------
 
 
-@computation
 def composition_rule(output: str) -> bool:
     """Whether losses of independent releases add up, squared for D_NoR, and specifications compose so."""
     premetric = OutputPremetric(output)
@@ -298,7 +272,6 @@ def composition_rule(output: str) -> bool:
     return True
 
 
-@computation
 def processing_does_not_add(output: str) -> bool:
     """Whether no kernel applied to the output raises the loss."""
     premetric = OutputPremetric(output)
@@ -310,7 +283,6 @@ def processing_does_not_add(output: str) -> bool:
     )
 
 
-@computation
 def theorem_2_5_5(rising: bool) -> bool:
     """Whether a functional of Tr that rises never gains by processing; and whether one that falls somewhere does."""
     functional = _area if rising else _falling
@@ -324,20 +296,17 @@ def theorem_2_5_5(rising: bool) -> bool:
 # -- section 4.3 ---------------------------------------------------------------------------------------------
 
 
-@computation
 def loss_of_a_constant() -> float:
     """The loss of a mechanism that publishes the same whatever the data."""
     return FiniteMechanism.releases(dict.fromkeys(NAMES, "the data"), str).loss(flavor_of()).number
 
 
-@computation
 def delta_lowers_the_distance() -> bool:
     """Whether delta never raises D_Mult and lowers it somewhere."""
     changes = [approximate(p, q, 0.05) - multiplicative(p, q) for p, q in pairs_of_laws()]
     return max(changes) <= 1e-12 and min(changes) < -0.01
 
 
-@computation
 def invariants_lower_the_loss() -> bool:
     """Whether finer universes never raise a loss and lower it somewhere."""
     changes = [
@@ -347,7 +316,6 @@ def invariants_lower_the_loss() -> bool:
     return max(changes) <= 1e-9 and min(changes) < -0.01
 
 
-@computation
 def coarser_events_lower_the_loss() -> bool:
     """Whether seeing fewer events never raises a loss and lowers it somewhere."""
     changes = []
@@ -361,14 +329,12 @@ def coarser_events_lower_the_loss() -> bool:
 # -- errata --------------------------------------------------------------------------------------------------
 
 
-@computation
 def trade_off_forms() -> Forms:
     """Tr(P, Q) at one level: the smallest type II error, and the largest power."""
     power = float(power_of_tests([0.75, 0.25], [0.25, 0.75]).power(0.25))
     return Forms("randomised response 3/4 against 1/4, level 0.25", 1 - power, power)
 
 
-@computation
 def composition_map_forms() -> Forms:
     """The loss of (T1, T2), and of (T, T) as the map is printed."""
     first, second = randomised_response("1/4"), FiniteMechanism.of({"0": {"x": 1}, "1": {"x": 1}})
@@ -380,7 +346,6 @@ def composition_map_forms() -> Forms:
     )
 
 
-@computation
 def approximate_composition_forms() -> Forms:
     """D_Mult^delta of two releases of loss 0 each, at the same delta."""
     first, second, _ = laws_a_delta_apart()
@@ -388,7 +353,6 @@ def approximate_composition_forms() -> Forms:
     return Forms("two releases at distance 0, delta = 0.1: distance of both", 0.0, both)
 
 
-@computation
 def delta_strictly_forms() -> Forms:
     """Whether delta = 0.1 lowers the distance of two laws that are infinitely far apart."""
     first, _, third = laws_a_delta_apart()
@@ -399,7 +363,6 @@ def delta_strictly_forms() -> Forms:
     )
 
 
-@computation
 def shattering_forms() -> Forms:
     """Whether one universe {a, b, c} is a refinement of {a, b} and {c}, by the printed and the correct definition."""
     mine, other = [{"a", "b", "c"}], [{"a", "b"}, {"c"}]
@@ -428,14 +391,12 @@ def _tables_of_two() -> dict[str, list[dict[str, str]]]:
     return {str(n): list(file) for n, file in enumerate(itertools.combinations_with_replacement(cells, 2))}
 
 
-@computation
 def trivial_events() -> float:
     """The loss of a mechanism that publishes the data, if no event but the sure one is looked at."""
     told = FiniteMechanism.releases({name: name for name in NAMES}, str)
     return told.loss(flavor_of(), partition=[told.outputs]).number
 
 
-@computation
 def proposition_a_2_1() -> bool:
     """Whether a deterministic release is free if it is a function of [x], and has no finite budget otherwise."""
     parts = flavor_of({("a", "b"): 1, ("c", "d"): 1})
@@ -449,7 +410,6 @@ def proposition_a_2_1() -> bool:
     return True
 
 
-@computation
 def corollary_a_2_2(overlapping: bool) -> bool:
     """Whether the realised budgets of a dataset's universes may be published."""
     flavor = flavor_of(None, *(_OVERLAPPING if overlapping else _HALVES))
@@ -459,7 +419,6 @@ def corollary_a_2_2(overlapping: bool) -> bool:
     return told == 0
 
 
-@computation
 def budgets_of_the_component_are_free() -> bool:
     """Whether b(x), the budgets of all universes around [x], costs nothing to publish even where they overlap."""
     flavor = flavor_of(None, *_OVERLAPPING)
@@ -467,7 +426,6 @@ def budgets_of_the_component_are_free() -> bool:
     return FiniteMechanism.releases(realised_budgets(specification).of_components, sorted).loss(flavor).number == 0
 
 
-@computation
 def translation_keeps_the_mechanisms(which: str) -> bool:
     """Whether a specification rewritten by a proposition of appendix A has the same mechanisms."""
     translate = {
@@ -485,7 +443,6 @@ def translation_keeps_the_mechanisms(which: str) -> bool:
     return True
 
 
-@computation
 def implicit_constraint() -> bool:
     """Whether two universes with a common dataset bound datasets that share none (inequality A.1)."""
     pairs = flavor_of({("a", "b"): 1, ("b", "c"): 1, ("a", "c"): 2}, "ab", "bc", names="abc")
@@ -493,7 +450,6 @@ def implicit_constraint() -> bool:
     return implies_by_table(pairs.at(Budget(2, by_universe=(1, 2))), together.at(2)).verdict == "yes"
 
 
-@computation
 def unordered_is_stronger() -> bool:
     """Whether a guarantee for files without order implies the one for ordered files, and not conversely."""
     forth = flavors.pure().at(1).implies(flavors.pure(ordered=True).at(1)).verdict
@@ -503,7 +459,6 @@ def unordered_is_stronger() -> bool:
     return forth == "yes" and math.isclose(ordered, math.log(3)) and math.isinf(unordered)
 
 
-@computation
 def paths_of_neighbours(bounded: bool, ordered: bool) -> bool:
     """Whether sharpened distances are shortest paths between neighbours, for all files of up to three answers."""
     files = ["".join(file) for size in range(4) for file in itertools.product("01", repeat=size)]
@@ -518,7 +473,6 @@ def paths_of_neighbours(bounded: bool, ordered: bool) -> bool:
     )
 
 
-@computation
 def neighbours_say_as_much_as_paths(output: str, delta: str = "") -> bool:
     """Whether d_r and its sharpening have the same mechanisms."""
     one = chain(output=OutputPremetric(output, Fraction(delta)) if delta else OutputPremetric(output)).at(1)
@@ -530,13 +484,11 @@ def neighbours_say_as_much_as_paths(output: str, delta: str = "") -> bool:
     return implies_by_table(one, paths).verdict == implies_by_table(paths, one).verdict == "yes"
 
 
-@computation
 def bounded_fixes_the_size() -> bool:
     """Whether bounded distances have the number of records as an invariant."""
     return any(one.counts == "record" and not one.by for one in InputPremetric(unit="record").fixes())
 
 
-@computation
 def extraneous_noise(output: str) -> bool:
     """Whether independent noise beside the output changes no divergence."""
     premetric, noise = OutputPremetric(output), np.array([0.2, 0.3, 0.5])
@@ -550,7 +502,6 @@ def extraneous_noise(output: str) -> bool:
     )
 
 
-@computation
 def blackwell() -> bool:
     """Whether processing lowers the largest power of tests at every level (the direction that kernels give)."""
     kernels = spread_laws(40, 3, start=7).reshape(10, 4, 3)
@@ -568,14 +519,12 @@ def blackwell() -> bool:
 # -- errata --------------------------------------------------------------------------------------------------
 
 
-@computation
 def condition_ii_forms() -> Forms:
     """Whether realised budgets are free to publish where no comparable pair lies in two universes."""
     free = may_publish_budget(chain("ab", "bc").at(Budget(2, by_universe=(1, 2)))).verdict
     return Forms("universes {a, b} and {b, c} with budgets 1 and 2: b' costs nothing", "yes", free)
 
 
-@computation
 def pairs_of_components_forms() -> Forms:
     """Whether a specification implies the one on all pairs {x, x'} with x' in [x]."""
     one = flavor_of({("1", "2"): 1, ("2", "3"): 1, ("1", "3"): "1/2"}, "12", "23", names="123", symmetric=False).at(1)
@@ -585,7 +534,6 @@ def pairs_of_components_forms() -> Forms:
     return Forms("universes {1, 2} and {2, 3}: the pairs {1, 3} too", "yes", implies_by_table(one, listed).verdict)
 
 
-@computation
 def pair_universes_forms() -> Forms:
     """The universes of Proposition A.3.2 as printed, and as its proof has them."""
     one = chain("ab", "bc").at(1)

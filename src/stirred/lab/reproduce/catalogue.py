@@ -18,9 +18,8 @@ One file holds one document, or some chapters of it::
 A group without ``rows`` is one number itself. Keep in mind: what is published is a string, with the digits that were
 printed, and is never changed; a wrong number gets ``erratum`` and ``corrected``.
 
-The functions that compute published numbers, by the names that the list uses.
-
-A function takes the inputs of its item, as they are written in the list, and returns
+``computed_by`` and ``demonstrated_by`` name functions of the modules beside this one. Such a function takes the inputs
+of its item, as they are written in the list, and returns
 
 * a number (``int``, ``float`` or ``Fraction``),
 * :class:`Between`, where only two bounds are known,
@@ -41,7 +40,7 @@ from fractions import Fraction
 from functools import cache
 from importlib import import_module
 from importlib.resources import files
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from stirred import errors
 
@@ -233,9 +232,7 @@ def _read(name: str) -> dict[str, Any]:
     return tomllib.loads((files("stirred.lab.reproduce") / "published" / name).read_text(encoding="utf-8"))
 
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-
-_MODULES = (
+MODULES = (
     "building_blocks",
     "processing",
     "swapping",
@@ -246,8 +243,6 @@ _MODULES = (
     "slides",
 )
 """The modules of this package that define computations."""
-
-_KNOWN: dict[str, Callable[..., Any]] = {}
 
 
 @dataclass(frozen=True)
@@ -267,18 +262,12 @@ class Forms:
     correct: float | Fraction | str | bool
 
 
-def computation(function: _Function) -> _Function:
-    """Make a function known to the list under its own name."""
-    name = function.__name__
-    if name in _KNOWN and _KNOWN[name] is not function:
-        raise ValueError(f"two computations are called {name}")
-    _KNOWN[name] = function
-    return function
-
-
 @cache
 def computations() -> Mapping[str, Callable[..., Any]]:
-    """All computations, by name."""
-    for module in _MODULES:
-        import_module(f"stirred.lab.reproduce.{module}")
-    return dict(_KNOWN)
+    """The functions that the list names, of whichever module has one of this name."""
+    named = {item.computed_by for item in items().values()} | {one.demonstrated_by for one in errata().values()}
+    modules = [import_module(f"stirred.lab.reproduce.{module}") for module in MODULES]
+    found = [(name, vars(module)[name]) for module in modules for name in sorted(named & vars(module).keys())]
+    if len(dict(found)) < len(found):
+        raise ValueError("two modules have a computation of the same name")
+    return dict(found)

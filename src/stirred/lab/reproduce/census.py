@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
 
-from stirred.lab.reproduce.catalogue import Forms, computation
+from stirred.lab.reproduce.catalogue import Forms
 from stirred.loss.conversions import zcdp_to_approximate
 from stirred.spec import (
     FiniteMechanism,
@@ -28,25 +28,21 @@ DELTA = Fraction(1, 10**10)
 _RELEASES = ("topdown-2020-pl-dhc", "safetab-p-2020", "safetab-h-2020", "phsafe-2020")
 
 
-@computation
 def zcdp_epsilon(rho: str, delta: str) -> float:
     """Epsilon from rho and delta by the classical conversion, rho being the square of the thesis's parameter."""
     return zcdp_to_approximate(Fraction(rho), Fraction(delta), "classical")
 
 
-@computation
 def allocated_rho(part: str) -> Fraction:
     """rho of a part of the redistricting data before it was rounded: one over the squared scale of its noise."""
     return allocation("pl94-2020").part(part).unrounded
 
 
-@computation
 def allocated_epsilon(part: str, delta: str) -> float:
     """Epsilon of a part of the redistricting data, from its rho before rounding, by the classical conversion."""
     return zcdp_to_approximate(allocated_rho(part), Fraction(delta), "classical")
 
 
-@computation
 def topdown_rho(products: str) -> Fraction:
     """rho of the person and household tables of one or more products of TopDown, composed."""
     parts = [
@@ -55,32 +51,27 @@ def topdown_rho(products: str) -> Fraction:
     return _number(compose(*(flavors.zcdp("person").at(part.budget) for part in parts)).specification)
 
 
-@computation
 def deployed_rho(name: str) -> Fraction:
     """rho of a deployment, as the list of deployments has it."""
     return _number(_specification(name))
 
 
-@computation
 def das_rho(records: int = 1) -> Fraction:
     """rho of all primary products of 2020, composed; of a respondent who is behind several records."""
     return _number(_overall(records))
 
 
-@computation
 def das_epsilon(records: int = 1) -> float:
     """Epsilon of the same."""
     return float(as_approximate(_overall(records), DELTA, "classical").budget.number)
 
 
-@computation
 def das_has_topdown_invariants() -> bool:
     """Whether all products of 2020 together are protected under the invariants of TopDown, per person."""
     overall, topdown = _overall(), _specification("topdown-2020-pl")
     return overall.multiverse == topdown.multiverse and overall.input_premetric.unit == "person"
 
 
-@computation
 def epsilons_do_not_add_up() -> bool:
     """Whether epsilon of a total rho is below the sum of the epsilons of its parts."""
     parts = [part.budget for part in deployment("topdown-2020-pl-dhc").parts]
@@ -88,7 +79,6 @@ def epsilons_do_not_add_up() -> bool:
     return zcdp_to_approximate(sum(parts, start=Fraction(0)), DELTA, "classical") < each
 
 
-@computation
 @cache
 def every_invariant_is_needed() -> bool:
     """Whether a mechanism that keeps three margins has no finite rho if any one of them is not conditioned on.
@@ -103,7 +93,6 @@ def every_invariant_is_needed() -> bool:
     return losses == [0.0, *[math.inf] * 3]
 
 
-@computation
 def invariants_cost_nothing() -> bool:
     """Whether publishing three margins has loss 0 under the invariants, and the rule for specifications says so."""
     files, margins, told = _three_margins()
@@ -112,7 +101,6 @@ def invariants_cost_nothing() -> bool:
     return ruled and told.loss(flavors.zcdp("person", invariants=margins), files).number == 0
 
 
-@computation
 def fitting_is_post_processing(conditioned: bool) -> bool:
     """Whether a step that reads three margins beside a noisy count adds no loss to that of the count."""
     files, margins, told = _three_margins()
@@ -126,20 +114,17 @@ def fitting_is_post_processing(conditioned: bool) -> bool:
     return math.isclose(fitted, alone, rel_tol=1e-9)
 
 
-@computation
 def concentrated_does_not_bound_ratios() -> bool:
     """Whether laws may be as close as one likes in D_NoR and infinitely far in D_Mult."""
     return all(flavors.zcdp().at(rho).implies(flavors.pure().at(10**6)).verdict == "no" for rho in ("1e-2", "1e-9"))
 
 
-@computation
 def topdown_to_swap_ratio(rates: Sequence[str]) -> float:
     """By what factor epsilon of PL and DHC exceeds that of the swap of 2010, at least."""
     topdown = zcdp_to_approximate(Fraction("15.29"), DELTA, "classical")
     return min(topdown / epsilon(3_653_802, Fraction(rate)) for rate in rates)
 
 
-@computation
 def swap_and_das_specifications_are_incomparable() -> bool:
     """Whether neither a swap of the 2020 Census nor the 2020 system implies the other."""
     swap, overall = _specification("psa-2020-state-county-p05"), _specification("das-2020-overall")
@@ -149,13 +134,11 @@ def swap_and_das_specifications_are_incomparable() -> bool:
 # -- errata --------------------------------------------------------------------------------------------------
 
 
-@computation
 def duplication_forms() -> Forms:
     """rho of a donor with one recipient: by the number of recipients, and by the number of records."""
     return Forms("a donor with one recipient: rho", float(das_rho(1)), float(das_rho(2)))
 
 
-@computation
 def households_and_persons_forms() -> Forms:
     """Whether a guarantee for households is one for persons at the same epsilon."""
     free, staying = flavors.pure("person").at(1), flavors.pure("person", stays_in=("household",)).at(1)

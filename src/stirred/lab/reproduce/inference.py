@@ -26,7 +26,7 @@ from stirred.lab.limits.distortions import (
 from stirred.lab.limits.finite_analysis import FiniteAnalysis
 from stirred.lab.limits.measure_intervals import DensityRatioNeighbourhood, MeasureInterval
 from stirred.lab.limits.pufferfish import Pufferfish, all_but_one_known
-from stirred.lab.reproduce.catalogue import Forms, computation
+from stirred.lab.reproduce.catalogue import Forms
 from stirred.lab.reproduce.examples import response
 from stirred.limits import (
     ClampedCount,
@@ -65,13 +65,11 @@ _RENUMBERED = {
 # -- figures -------------------------------------------------------------------------------------------------
 
 
-@computation
 def limit_figure(number: str) -> tuple[Picture, ...]:
     """Figures 5.1 to 5.4 of the thesis."""
     return chapter_figure(number)
 
 
-@computation
 def limits_paper_figure(number: str) -> tuple[Picture, ...]:
     """The same figures under the paper's numbers."""
     return tuple(
@@ -88,13 +86,11 @@ def limits_paper_figure(number: str) -> tuple[Picture, ...]:
 # -- two mechanisms ------------------------------------------------------------------------------------------
 
 
-@computation
 def laplace_density(at: float, count: int, epsilon: float) -> float:
     """The density of a count of 0 or 1 with Laplace noise."""
     return float(laplace_count_densities([at], epsilon, 1)[count, 0])
 
 
-@computation
 def laplace_ratio_is_constant(epsilon: float, side: Side) -> bool:
     """Whether p_x = e^epsilon p_x' left of both counts, or e^-epsilon p_x' right of them."""
     t = np.linspace(-20, 0, 201) if side == "lower" else np.linspace(1, 21, 201)
@@ -102,7 +98,6 @@ def laplace_ratio_is_constant(epsilon: float, side: Side) -> bool:
     return bool(np.allclose(np.log(first / second), epsilon if side == "lower" else -epsilon, rtol=1e-12))
 
 
-@computation
 def laplace_is_private(epsilon: float, moves: list[float]) -> bool:
     """Whether Laplace noise at scale (sum of the moves)/epsilon on each coordinate loses epsilon and no more."""
     scale = sum(map(abs, moves)) / epsilon
@@ -110,14 +105,12 @@ def laplace_is_private(epsilon: float, moves: list[float]) -> bool:
     return math.isclose(sum(one.multiplicative.upper for one in losses), epsilon, rel_tol=1e-12)
 
 
-@computation
 def response_is_private(epsilon: float, records: int) -> bool:
     """Whether randomised response of bits loses epsilon for each bit that differs, and no more."""
     bits, rows = DatabaseGraph.hamming((0, 1), records), _responses(epsilon, records)
     return math.isclose(privacy_loss(rows, bits).ratio, epsilon, rel_tol=1e-12)
 
 
-@computation
 def count_sensitivity(records: int) -> float:
     """The largest difference between the sums of bits of two neighbours."""
     bits = DatabaseGraph.hamming((0, 1), records)
@@ -125,20 +118,17 @@ def count_sensitivity(records: int) -> float:
     return float(np.max(np.abs(sums[:, None] - sums[None, :])[bits.distances == 1]))
 
 
-@computation
 def farthest_vector(records: int) -> float:
     """d_* of vectors of bits at Hamming distance."""
     return DatabaseGraph.hamming((0, 1), records).radius((0,) * records)
 
 
-@computation
 def count_bound(epsilon: float, records: int, side: Side, from_: float, to: float) -> float:
     """The least lower or the greatest upper bound of Theorem 5.4.1 on a Laplace count, over outputs."""
     band = laplace_count_bounds(np.linspace(from_, to, 1001), epsilon, records)
     return float(band.lower.min() if side == "lower" else band.upper.max())
 
 
-@computation
 def count_bounds_widen(tight: float, loose: float, records: int) -> bool:
     """Whether upper and lower bound are farther apart, as a ratio, at every output for the larger epsilon."""
     outputs = np.linspace(-2 * records, 3 * records, 501)
@@ -146,7 +136,6 @@ def count_bounds_widen(tight: float, loose: float, records: int) -> bool:
     return bool(np.all(first.upper / first.lower < second.upper / second.lower))
 
 
-@computation
 def response_bounds_are_those_of_the_theorem(epsilon: float, records: int) -> bool:
     """Whether equation 5.8 is Theorem 5.4.1 for randomised response, by enumeration."""
     band = data_bounds(_responses(epsilon, records), DatabaseGraph.hamming((0, 1), records), epsilon)
@@ -154,7 +143,6 @@ def response_bounds_are_those_of_the_theorem(epsilon: float, records: int) -> bo
     return bool(np.allclose(band.lower, closed.lower, rtol=1e-9) and np.allclose(band.upper, closed.upper, rtol=1e-9))
 
 
-@computation
 def response_bounds_narrow(epsilon: float, records: int) -> bool:
     """Whether both bounds fall with every record, and their gap never widens."""
     band = response_bounds(np.arange(1, records + 1), epsilon)
@@ -165,7 +153,6 @@ def response_bounds_narrow(epsilon: float, records: int) -> bool:
 # -- section 5.3: intervals of measures ----------------------------------------------------------------------
 
 
-@computation
 def interval_is_a_ball(epsilon: float) -> bool:
     """Lemma 5.3.4 and Remark 5.3.6: on the edge of the ball, just within it and just beyond."""
     nucleus = np.array([0.5, 0.3, 0.2])
@@ -179,7 +166,6 @@ def interval_is_a_ball(epsilon: float) -> bool:
     return True
 
 
-@computation
 def neighbours_decide(epsilon: float, records: int) -> bool:
     """Theorem 5.3.5 for randomised response: loss of neighbours, of all pairs, and membership in intervals."""
     bits, rows = DatabaseGraph.hamming((0, 1), records), _responses(epsilon, records)
@@ -188,14 +174,12 @@ def neighbours_decide(epsilon: float, records: int) -> bool:
     return math.isclose(near, all_pairs, rel_tol=1e-9) and inside and not outside
 
 
-@computation
 def groups_need_paths() -> bool:
     """Whether neighbours do not decide where the distance is not that of paths: a total that is held fixed."""
     universe, rows = DatabaseGraph.hamming((0, 1), 2).within(sum), _responses(1, 2)  # type: ignore[arg-type]
     return privacy_loss(rows, universe, neighbours_only=True).ratio == 0 < privacy_loss(rows, universe).ratio
 
 
-@computation
 def no_loss_is_a_function_of_the_component() -> bool:
     """Proposition 15, on datasets of two components."""
     graph = DatabaseGraph.of_edges("abc", [("a", "b")])
@@ -205,7 +189,6 @@ def no_loss_is_a_function_of_the_component() -> bool:
     return losses[0] == 0 < losses[1] and said == [True, False]
 
 
-@computation
 def publishing_the_component_is_free() -> bool:
     """Proposition 16, on datasets of two components."""
     graph = DatabaseGraph.of_edges("abc", [("a", "b")])
@@ -213,14 +196,12 @@ def publishing_the_component_is_free() -> bool:
     return math.isclose(privacy_loss(with_component(rows, graph), graph).ratio, privacy_loss(rows, graph).ratio)
 
 
-@computation
 def normal_noise_bounds_no_ratio() -> bool:
     """Remark 5.3.7: densities of normal noise, which is zero-concentrated DP, have ratios of any size."""
     found = density_distances(Density.normal(0, 1), Density.normal(1, 1))
     return math.isinf(found.multiplicative.lower) and found.total_variation.upper < 1
 
 
-@computation
 def approximate_is_no_interval(epsilon: float, delta: float) -> bool:
     """Section 5.10: the laws within (epsilon, delta) of a uniform one are not all that lie between two measures.
 
@@ -234,7 +215,6 @@ def approximate_is_no_interval(epsilon: float, delta: float) -> bool:
     return bool(between.contains(two)) and not ball.contains(two)
 
 
-@computation
 def theorem_holds(theorem: Literal["5.4.1", "5.5.1", "5.6.2", "5.6.3"]) -> bool:
     """One of the four theorems about analysts, for three bits answered by randomised response and three models."""
     rates, records = np.array([0.2, 0.5, 0.9]), 3
@@ -256,7 +236,6 @@ def theorem_holds(theorem: Literal["5.4.1", "5.5.1", "5.6.2", "5.6.3"]) -> bool:
 # -- tests and beliefs ---------------------------------------------------------------------------------------
 
 
-@computation
 def power_over_exp(level: float, epsilon: float) -> float:
     """The greatest power between two secrets of a pair, over e^epsilon."""
     case = Pufferfish(tuple("ab"), {"attacker": [0.5, 0.5]}, {"E": "a", "E'": "b"}, [("E", "E'")])
@@ -264,20 +243,17 @@ def power_over_exp(level: float, epsilon: float) -> float:
     return float(band.upper) / math.exp(epsilon)
 
 
-@computation
 def noise_deviation(epsilon: float, low: int, high: int) -> float:
     """The standard deviation of the noise on a clamped count."""
     return math.sqrt(2) * ClampedCount(low=low, high=high, epsilon=epsilon).scale
 
 
-@computation
 def log_posterior_bound(epsilon: float, distance: float, side: Side) -> float:
     """ln of the bound of Theorem 5.6.3 over the prior density, at the rate 1."""
     prior = ClampedCount().prior(1.0)
     return float(np.log(getattr(density_bounds(prior, epsilon, distance), side) / prior))
 
 
-@computation
 def posteriors_stay_between() -> bool:
     """Whether the posteriors of Figure 5.4 lie between its bounds, and nowhere reach them."""
     count, theta = ClampedCount(), np.linspace(0.05, 10, 200)
@@ -286,7 +262,6 @@ def posteriors_stay_between() -> bool:
     return all(bool(np.all((band.lower < one) & (one < band.upper))) for one in posteriors)
 
 
-@computation
 def best_test_attains_the_bound(level: float, epsilon: float, records: int) -> bool:
     """Section 5.9: whether the test above a threshold of at least n has power exactly level times e^(epsilon n)."""
     bound = level * math.exp(epsilon * records)
@@ -294,7 +269,6 @@ def best_test_attains_the_bound(level: float, epsilon: float, records: int) -> b
     return beyond and math.isclose(float(laplace_power(level, epsilon, records)), bound, rel_tol=1e-12)
 
 
-@computation
 def upper_bound_is_attained(epsilon: float, records: int) -> bool:
     """Section 5.9: whether u(t) is the density of the dataset of ones for all t >= n."""
     outputs = np.linspace(records, 3 * records, 101)
@@ -302,7 +276,6 @@ def upper_bound_is_attained(epsilon: float, records: int) -> bool:
     return bool(np.allclose(laplace_count_bounds(outputs, epsilon, records).upper, ones, rtol=1e-12))
 
 
-@computation
 def belief_in_one_bit_moves_by_epsilon(epsilon: float, measured: Literal["odds", "distance"]) -> bool:
     """Section 5.9, all other bits known, t <= 0: ln of odds over prior odds, or d_DR of posterior and prior."""
     after = laplace_count_beliefs([-9.0, -1.0, 0.0], [0.5, 0.5], epsilon).posterior
@@ -310,7 +283,6 @@ def belief_in_one_bit_moves_by_epsilon(epsilon: float, measured: Literal["odds",
     return bool(np.allclose(moved, epsilon, rtol=1e-12))
 
 
-@computation
 def opposite_datasets_are_n_apart(records: int) -> bool:
     """The Pufferfish distance between n zeros and n ones, for attackers who take records for independent."""
     case = Pufferfish.of_records((0, 1), records, all_but_one_known((0, 1), records))
@@ -318,7 +290,6 @@ def opposite_datasets_are_n_apart(records: int) -> bool:
     return case.distance(zeros, ones) == records
 
 
-@computation
 def independent_attackers_are_differential_privacy(epsilon: float, records: int) -> bool:
     """Remark 5.8.5, for randomised response: the losses are the same."""
     rows = _responses(epsilon, records)
@@ -327,7 +298,6 @@ def independent_attackers_are_differential_privacy(epsilon: float, records: int)
     return math.isclose(case.loss(rows).epsilon, private, rel_tol=1e-12)
 
 
-@computation
 def odds_move_by_the_loss(epsilon: float) -> bool:
     """(5.17) and Proposition 19: whether the largest ratio of odds is e^epsilon."""
     rows = _responses(epsilon, 1)
@@ -335,7 +305,6 @@ def odds_move_by_the_loss(epsilon: float) -> bool:
     return math.isclose(float(np.max(case.odds_ratios(rows))), math.exp(case.loss(rows).epsilon), rel_tol=1e-12)
 
 
-@computation
 def posterior_is_in_the_neighbourhood(epsilon: float) -> bool:
     """Theorem 5.8.4: inside the density-ratio neighbourhood of radius epsilon, and in none that is smaller."""
     rows, prior = _responses(epsilon, 1), np.array([0.3, 0.7])
@@ -345,7 +314,6 @@ def posterior_is_in_the_neighbourhood(epsilon: float) -> bool:
     return bool(np.all(near.contains(after)) and not np.any(nearer.contains(after)))
 
 
-@computation
 def neighbourhood_is_an_odds_ratio_model(radius: float) -> bool:
     """Remark 5.8.7: the balls of d_DR and of d_COR, just within the radius and just beyond."""
     nucleus = np.array([0.5, 0.3, 0.2])
@@ -364,21 +332,18 @@ def neighbourhood_is_an_odds_ratio_model(radius: float) -> bool:
 # -- errata --------------------------------------------------------------------------------------------------
 
 
-@computation
 def sign_of_the_laplace_density() -> Forms:
     """Example 5.4.3."""
     printed = 0.05 * math.exp(0.1 * 100)
     return Forms("p_x(t), epsilon 0.1, t 100 above the sum", printed, laplace_density(100.0, 0, 0.1))
 
 
-@computation
 def distance_of_at_most_ten_bits() -> Forms:
     """Example 5.4.3: d_* = 10 for 1 to 10 bits."""
     graph = DatabaseGraph.symmetric_difference((0, 1), 10, least=1)
     return Forms("x_* ten zeros, 1 to 10 bits, records added or removed", 10.0, graph.radius((0,) * 10))
 
 
-@computation
 def where_the_lower_bound_is_attained() -> Forms:
     """Section 5.9: at t = -1 the supremum is at zeros and gives the density of ones, not the other way round."""
     epsilon, records, at = 0.3, 10, [-1.0]
@@ -386,7 +351,6 @@ def where_the_lower_bound_is_attained() -> Forms:
     return Forms("l(-1), epsilon 0.3, n 10", printed, float(laplace_count_bounds(at, epsilon, records).lower[0]))
 
 
-@computation
 def posterior_of_an_atom() -> Forms:
     """Section 5.9: the bound e^(epsilon n) is reached by densities, or by an atom as it vanishes, and by no other."""
     atom, epsilon, records = 0.5, 0.7, 3
@@ -395,7 +359,6 @@ def posterior_of_an_atom() -> Forms:
     return Forms("posterior over prior of theta = 1, prior 0.5, epsilon 0.7, n 3", printed, float(after) / atom)
 
 
-@computation
 def last_line_of_the_posterior() -> Forms:
     """Proof of Theorem 5.6.3: p(t | theta') <= p(t | theta) without e^(epsilon d)."""
     rows = _responses(1, 1)
@@ -403,7 +366,6 @@ def last_line_of_the_posterior() -> Forms:
     return Forms("randomised response, epsilon 1: is it so?", ratio <= 1, ratio <= math.e * (1 + 1e-12))
 
 
-@computation
 def output_that_rules_datasets_out() -> Forms:
     """Theorems 5.4.1 and 5.6.2: the published lower bound where the model gives the support a mass below 1."""
     case = _revealing()
@@ -412,7 +374,6 @@ def output_that_rules_datasets_out() -> Forms:
     return Forms("two unconnected datasets told apart, the first of probability 0.1: p(t) at least", printed, correct)
 
 
-@computation
 def posterior_of_what_is_ruled_out() -> Forms:
     """Theorem 5.6.3 in the same case."""
     case = _revealing()
@@ -420,7 +381,6 @@ def posterior_of_what_is_ruled_out() -> Forms:
     return Forms("the same, prior 0.5: posterior at most", printed, float(case.posterior_bounds(0).upper[0]))
 
 
-@computation
 def bounds_from_more_datasets() -> Forms:
     """After Theorem 5.6.2: bounds from a larger set 'will be wider'. In its middle may be a better dataset."""
     graph = DatabaseGraph.of_edges(range(3), [(0, 1), (1, 2)])
@@ -478,20 +438,17 @@ _MASSES: dict[str, Array] = {
 """The measures of appendix C, by the names that the list uses."""
 
 
-@computation
 def measure_distance(distance: Measures, first: str, second: str) -> float:
     """A distance between two measures of appendix C."""
     return float(distorting_function(distance)(_MASSES[first], _MASSES[second]))
 
 
-@computation
 def mixture_distance(distance: Measures, first: str, second: str, third: str, bound: Literal["", "mean"] = "") -> float:
     """The distance of the middle of two measures from the first; or the mean of their distances, of (C.9)."""
     found = mixture(distance, _MASSES[first], _MASSES[second], _MASSES[third])
     return found.mean if bound else found.distance
 
 
-@computation
 def density_distance(distance: Literal["multiplicative", "density-ratio"]) -> float:
     """Between the two densities on [-1, 1] of Proposition 13, one of which vanishes where the other does not."""
     first = Density.linear((-1, 0, 1), ((2 / 3, 2 / 3), (2 / 3, 0)))
@@ -500,27 +457,23 @@ def density_distance(distance: Literal["multiplicative", "density-ratio"]) -> fl
     return (found.density_ratio if distance == "density-ratio" else found.multiplicative).lower
 
 
-@computation
 def mixture_is_farther(distance: Measures, first: str, second: str, third: str) -> bool:
     """Whether the middle of two measures is farther from the first than they are on average: no convexity."""
     return not mixture(distance, _MASSES[first], _MASSES[second], _MASSES[third]).convex
 
 
-@computation
 def mixture_is_no_farther_than_the_farthest(distance: Measures) -> bool:
     """Quasi-convexity on the measures of Remark C.4.3, at many weights."""
     p, q, r = (_MASSES[name] for name in ("uniform", "a fifth", "three tenths"))
     return all(mixture(distance, p, q, r, float(weight)).quasi_convex for weight in np.linspace(0, 1, 101))
 
 
-@computation
 def distances_bound_each_other(first: str, second: str) -> bool:
     """Proposition 13: D_MULT < d_DR <= 2 D_MULT."""
     p, q = _MASSES[first], _MASSES[second]
     return bool(multiplicative_distance(p, q) < density_ratio_distance(p, q) <= 2 * multiplicative_distance(p, q))
 
 
-@computation
 def near_masses_are_near_measures(epsilon: float) -> bool:
     """Proposition 9: masses that each change by less than the radius, all up, all down or one by one."""
     first = _MASSES["P"]
@@ -529,7 +482,6 @@ def near_masses_are_near_measures(epsilon: float) -> bool:
     return bool(np.all(multiplicative_distance(first, first + step * changes) < epsilon))
 
 
-@computation
 def distance_jumps(root: Literal["sum outside", "sum inside"]) -> bool:
     """The first case after Proposition 9: whether measures nearer than delta are more than ln 2 apart, at many delta.
 
@@ -545,14 +497,12 @@ def distance_jumps(root: Literal["sum outside", "sum inside"]) -> bool:
     return True
 
 
-@computation
 def base_measure_does_not_matter() -> bool:
     """Proposition 7: densities with respect to any measure give the same d_DR."""
     p, q, base = _MASSES["P"], _MASSES["Q"], np.linspace(0.5, 4, 9)
     return math.isclose(float(density_ratio_distance(p / base, q / base)), float(density_ratio_distance(p, q)))
 
 
-@computation
 def distance_of_events(distance: Literal["multiplicative", "density-ratio"]) -> bool:
     """Propositions 10 and 12: the forms by events and by single outcomes agree, over all events of nine outcomes."""
     events = (np.arange(1, 2**9)[:, None] >> np.arange(9)) & 1
@@ -561,7 +511,6 @@ def distance_of_events(distance: Literal["multiplicative", "density-ratio"]) -> 
     return math.isclose(float(by_events), measure_distance(distance, "P", "Q"))
 
 
-@computation
 def triangle_holds(distance: Literal["multiplicative", "density-ratio"]) -> bool:
     """Lemmas C.3.3 and C.3.4 on the three measures of Remark C.4.3, in every order."""
     for a, b, c in permutations(("uniform", "a fifth", "three tenths")):
@@ -572,7 +521,6 @@ def triangle_holds(distance: Literal["multiplicative", "density-ratio"]) -> bool
     return True
 
 
-@computation
 def densities_bound_measures() -> bool:
     """Proposition 14: a class of densities between a g and b g is the interval from a tau to b tau."""
     base, tau = np.array([0.5, 1.0, 2.0]), np.array([0.2, 0.3, 0.5])
@@ -582,7 +530,6 @@ def densities_bound_measures() -> bool:
     return all(one == [True, False, False] for one in said)
 
 
-@computation
 def products_add_up() -> bool:
     """Proposition 11 on two pairs of appendix C."""
     (p, q), (r, s) = (_MASSES["P"], _MASSES["Q"]), (_MASSES["a third"], _MASSES["two thirds"])
@@ -590,7 +537,6 @@ def products_add_up() -> bool:
     return bool(joint <= multiplicative_distance(p, q) + multiplicative_distance(r, s) + 1e-12)
 
 
-@computation
 def odds_ratio_is_the_density_ratio(first: str, second: str) -> bool:
     """Corollary C.5.5: d_DR = -ln(1 - d_COR)."""
     p, q = _MASSES[first], _MASSES[second]
@@ -600,7 +546,6 @@ def odds_ratio_is_the_density_ratio(first: str, second: str) -> bool:
 # -- errata -------------------------------------------------------------------------------------------------
 
 
-@computation
 def odds_ratio_of_different_supports() -> Forms:
     """Remark 5.8.7: the last branch of d_COR."""
     return Forms(
@@ -610,7 +555,6 @@ def odds_ratio_of_different_supports() -> Forms:
     )
 
 
-@computation
 def density_ratio_of_measures() -> Forms:
     """Proposition 13 for measures: d_DR <= D_MULT fails, d_DR <= 2 D_MULT holds."""
     p, q = _MASSES["a third"], _MASSES["two thirds"]
@@ -618,13 +562,11 @@ def density_ratio_of_measures() -> Forms:
     return Forms("(1/3, 2/3) and (2/3, 1/3): is it so?", ratio <= apart, ratio <= 2 * apart)
 
 
-@computation
 def mass_of_q() -> Forms:
     """Proposition 13: Q(x) = 1/10 at x = 1, ..., 10 where there are nine outcomes and Q(1) = 1/5."""
     return Forms("Q(1) + ... + Q(9)", 9 * Fraction(1, 10), Fraction(1, 5) + 8 * Fraction(1, 10))
 
 
-@computation
 def last_line_of_the_triangle() -> Forms:
     """Lemma C.3.3: D(mu, nu) + D(tau, nu) on the right makes it true of itself."""
     mu, nu, tau = (_MASSES[name] for name in ("uniform", "a fifth", "three tenths"))
@@ -633,7 +575,6 @@ def last_line_of_the_triangle() -> Forms:
     return Forms("three measures of Remark C.4.3", wrong, right)
 
 
-@computation
 def mass_of_an_event_under_the_sup_norm() -> Forms:
     """Proof of Proposition 9: nu_2(S) <= nu_1(S) + delta for a set S of two outcomes."""
     delta, larger = Fraction(1, 10), Fraction(9, 100)

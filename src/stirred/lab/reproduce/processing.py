@@ -14,8 +14,6 @@ from fractions import Fraction
 from functools import cache, partial
 from typing import TypeAlias
 
-from stirred.lab.reproduce.catalogue import computation
-
 Law: TypeAlias = tuple[Fraction, ...]
 Divergence: TypeAlias = Callable[[Law, Law], Fraction | float]
 
@@ -99,7 +97,6 @@ def satisfies_5_5(first: Law, second: Law, factor: Fraction, delta: Fraction) ->
     )
 
 
-@computation
 def theorem_5_4() -> bool:
     """Whether Definitions 5.2 and 5.3 have the same smallest delta: no processing on the list has a privacy loss above
     epsilon more often than tests allow, and some processing does so as often, but for one part in a million."""
@@ -116,7 +113,6 @@ def theorem_5_4() -> bool:
     return True
 
 
-@computation
 def theorem_5_7() -> bool:
     """Whether Definitions 5.3 and 5.5 hold at the same deltas, also at the smallest one and just below it."""
     for first, second in itertools.islice(pairs(), 0, None, 37):
@@ -156,7 +152,6 @@ def by_tests(first: Law, second: Law, most: Callable[[Fraction], Fraction]) -> b
     )
 
 
-@computation
 def remark_5_11() -> bool:
     """Whether f-DP for sets is f-DP for tests that throw coins, for functions f of two lines; and whether it is not
     where f is not convex."""
@@ -250,7 +245,6 @@ def immune_with_noise(of: Divergence) -> bool:
     return True
 
 
-@computation
 def proposition_a_5_3() -> bool:
     """Whether divergences that independent noise does not change are immune to randomised processing just where they
     are to functions; and whether one that it changes is immune to functions alone."""
@@ -259,7 +253,6 @@ def proposition_a_5_3() -> bool:
     return unchanged == same == set(DIVERGENCES) - {"pbdp by sets"}
 
 
-@computation
 def corollary_a_5_4() -> bool:
     """Whether (A.5) holds for the divergences that independent noise does not change and functions do not raise, and
     for no other."""

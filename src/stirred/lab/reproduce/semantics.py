@@ -1,4 +1,4 @@
-"""Numbers about tests and beliefs: Kifer et al. (2022). Figures are in :mod:`.semantics_figures`."""
+"""Numbers about tests and beliefs: Kifer et al. (2022). Figures are in :mod:`.paper_figures`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from stirred import loss
 from stirred.lab.definitions.beliefs import Beliefs, GaussianBelief
 from stirred.lab.definitions.composition_filters import composed_approximate, composed_zcdp
 from stirred.lab.definitions.two_laws import Definition, uncertain_power
-from stirred.lab.reproduce.catalogue import Between, Forms, computation, published
+from stirred.lab.reproduce.catalogue import Between, Forms, published
 from stirred.lab.reproduce.examples import response
-from stirred.lab.reproduce.semantics_figures import (
+from stirred.lab.reproduce.paper_figures import (
     discrete_loss,
     discrete_powers,
     kifer_concerns,
@@ -36,7 +36,6 @@ _RHO = 2.63
 # -- section 4: losses ---------------------------------------------------------------------------------------
 
 
-@computation
 def loss_of_randomised_response(epsilon: str) -> bool:
     """Whether the loss, counted out, is epsilon with probability e^epsilon / (1 + e^epsilon), else -epsilon."""
     e = float(epsilon)
@@ -45,21 +44,18 @@ def loss_of_randomised_response(epsilon: str) -> bool:
     return np.allclose(listed.losses, [-e, e]) and np.allclose(listed.masses, masses)
 
 
-@computation
 def loss_of_geometric_noise(epsilon: str) -> bool:
     """Whether geometric noise has the loss of randomised response."""
     one, other = loss.geometric(float(epsilon)), loss.randomised_response(float(epsilon))
     return np.allclose(one.losses, other.losses) and np.allclose(one.masses, other.masses)
 
 
-@computation
 def loss_of_gaussian_noise(variance: str) -> bool:
     """Whether mean and variance of the loss are 1/(2 variance) and 1/variance."""
     v, law = Fraction(variance), loss.gaussian(Fraction(variance)).law
     return math.isclose(law.mean, 1 / (2 * v)) and math.isclose(law.variance, 1 / v)
 
 
-@computation
 def losses_add_up() -> bool:
     """Whether the loss of two randomised responses is the sum of two independent losses."""
     both = loss.finite_loss(*response(1).and_then(response(2)).rows)
@@ -69,7 +65,6 @@ def losses_add_up() -> bool:
     return np.allclose(both.losses, losses[order]) and np.allclose(both.masses, masses[order])
 
 
-@computation
 def second_output_drawn_from_the_other_dataset() -> Forms:
     """The mean loss of two randomised responses, with the second output drawn from either dataset."""
     p, q = response(1).rows
@@ -78,7 +73,6 @@ def second_output_drawn_from_the_other_dataset() -> Forms:
     return Forms("mean loss of two randomised responses, epsilon = 1", round(first + second, 12), 2 * first)
 
 
-@computation
 def loss_of_a_published_sample(released: int, size: int) -> bool:
     """Whether the loss is 0 with probability (n - m)/n and infinite with probability m/n."""
     sampled = loss.sampling_loss(released, size)
@@ -94,7 +88,6 @@ def _two_responses(epsilon: float) -> tuple[FiniteMechanism, FiniteMechanism, Fi
     return both, both.then({pair: {a: 1} for pair, a in pairs}), both.then({pair: {"1": 1} for pair, _ in pairs})
 
 
-@computation
 def tails_after_processing(epsilon: str) -> bool:
     """Whether P(L > epsilon/2) is 0, e^2epsilon/(1 + e^epsilon)^2 and e^epsilon/(1 + e^epsilon), in this order."""
     e, odds = float(epsilon), math.exp(float(epsilon))
@@ -103,7 +96,6 @@ def tails_after_processing(epsilon: str) -> bool:
     return formulas and nothing == 0 and both < first
 
 
-@computation
 def processed_responses_are_pure(epsilon: str) -> bool:
     """Whether all three satisfy 2 epsilon-DP."""
     return all(Definition.pure(2 * float(epsilon)).satisfied(*made.rows) for made in _two_responses(float(epsilon)))
@@ -112,7 +104,6 @@ def processed_responses_are_pure(epsilon: str) -> bool:
 # -- section 5: definitions ----------------------------------------------------------------------------------
 
 
-@computation
 def odds_after_two_responses(epsilon: str, output: str) -> float:
     """The logarithm of the factor by which the odds of a one change, in units of epsilon."""
     both = _two_responses(float(epsilon))[0]
@@ -120,7 +111,6 @@ def odds_after_two_responses(epsilon: str, output: str) -> float:
     return round(math.log(both.rows[1, at] / both.rows[0, at]) / float(epsilon), 12)
 
 
-@computation
 def delta_at_epsilon_0_is_total_variation(rho: str) -> bool:
     """Whether delta(0) is the total variation distance: the most by which power exceeds the false-alarm probability."""
     curve, levels = gaussian_curve(float(rho)), np.linspace(0, 1, 100_001)
@@ -128,21 +118,18 @@ def delta_at_epsilon_0_is_total_variation(rho: str) -> bool:
     return math.isclose(loss.gaussian_to_approximate(curve.mu, 0), furthest, abs_tol=1e-9)
 
 
-@computation
 def delta_bounds_the_tail(rho: str, epsilon: str) -> bool:
     """Whether delta of approximate DP is a bound on the probability of a loss above epsilon."""
     mu = math.sqrt(2 * float(rho))
     return loss.gaussian_to_tail(mu, float(epsilon)) <= loss.gaussian_to_approximate(mu, float(epsilon))
 
 
-@computation
 def one_record_published(size: int) -> bool:
     """Whether publishing one record of n satisfies (0, 1/n)-DP and loses everything with probability 1/n."""
     composed = loss.compose([(loss.sampling_loss(1, size), 1)])
     return all(np.allclose(composed.delta(epsilon), 1 / size) for epsilon in (0, math.inf))
 
 
-@computation
 def epsilons_and_deltas_add_up() -> bool:
     """Whether two (epsilon, delta)-DP mechanisms satisfy the sums of both, at the worst mechanisms."""
     points = [(Fraction(1), Fraction(1, 100)), (Fraction(1, 2), Fraction(1, 1000))]
@@ -163,19 +150,16 @@ def _example_5_8() -> tuple[FiniteMechanism, FiniteMechanism, FiniteMechanism, F
     return first, second, mixture, test
 
 
-@computation
 def example_5_8_satisfies(mechanism: int, epsilon: str, delta: str) -> bool:
     """Whether M1, M2 or their mixture satisfies pbdp at one point."""
     return Definition.pbdp(float(epsilon), float(delta)).satisfied(*_example_5_8()[mechanism - 1].rows)
 
 
-@computation
 def example_5_8_test(dataset: str) -> float:
     """The probability that the test of the mixture says 1."""
     return _example_5_8()[3].law(dataset)["1"]
 
 
-@computation
 def gaussian_mu_is_the_root_of_twice_rho(rho: str) -> bool:
     """Whether the Renyi divergence of N(mu, 1) from N(0, 1), integrated, is rho times its order, mu = sqrt(2 rho)."""
     mu = math.sqrt(2 * float(rho))
@@ -190,7 +174,6 @@ def gaussian_mu_is_the_root_of_twice_rho(rho: str) -> bool:
     return True
 
 
-@computation
 def discrete_noise_has_the_pbdp_curve_of_continuous_noise(scenario: str) -> bool:
     """Whether the deltas of pbdp differ by less than 1e-4 at every epsilon that is asked, for sure."""
     mu = gaussian_curve(kifer_scenarios()[scenario].exposure.rho).mu
@@ -201,7 +184,6 @@ def discrete_noise_has_the_pbdp_curve_of_continuous_noise(scenario: str) -> bool
     return True
 
 
-@computation
 def zcdp_overstates_pbdp_of_gaussian_noise(rho: str) -> bool:
     """Whether delta of pbdp is below the bound from zCDP at every epsilon above rho that is asked."""
     r = float(rho)
@@ -209,14 +191,12 @@ def zcdp_overstates_pbdp_of_gaussian_noise(rho: str) -> bool:
     return all(loss.gaussian_to_pbdp_delta(mu, r * t) < loss.zcdp_to_pbdp_delta(r, r * t) for t in (1.1, 2, 4, 8))
 
 
-@computation
 def variance_in_the_caption_of_figure_1() -> Forms:
     """rho of Gaussian noise of either variance on a count that changes by one."""
     printed, correct = (loss.gaussian_to_zcdp(1 / math.sqrt(v)) for v in (1 / _RHO, 1 / (2 * _RHO)))
     return Forms("rho of this noise", printed, correct)
 
 
-@computation
 def loss_compared_with_an_exponential() -> Forms:
     """P(L > e^epsilon) and P(L > epsilon) with Gaussian noise."""
     mu = math.sqrt(2 * _RHO)
@@ -224,7 +204,6 @@ def loss_compared_with_an_exponential() -> Forms:
     return Forms("probability at rho = 2.63 and epsilon = 3", *forms)
 
 
-@computation
 def inverse_of_a_trade_off_function_above_its_start() -> Forms:
     """Whether f(f^-1(z)) >= z where z is above f(0): one record of ten is published."""
     curve = PowerCurve(((0, 0.1), (0.9, 1), (1, 1)))
@@ -235,37 +214,31 @@ def inverse_of_a_trade_off_function_above_its_start() -> Forms:
 # -- section 6: tests ----------------------------------------------------------------------------------------
 
 
-@computation
 def pure_dp_power(epsilon: str, level: str) -> float:
     """The largest power under pure DP, Theorem 6.1."""
     return float(loss.pure_power(float(epsilon)).power(float(level)))
 
 
-@computation
 def gaussian_noise_power(rho: str, level: str) -> float:
     """The largest power with continuous noise, by the formula of section 8.3."""
     return float(GaussianCurve(math.sqrt(2 * float(rho))).power(float(level)))
 
 
-@computation
 def zcdp_power(rho: str, level: str) -> float:
     """The largest power that zCDP allows, over all orders and the limit at order 1."""
     return float(ZcdpCurve(float(rho)).power(float(level)))
 
 
-@computation
 def discrete_noise_power(scenario: str, level: str) -> Between:
     """The largest power with the discrete noise of the redistricting data."""
     return Between(*discrete_loss(scenario).power(float(level)))
 
 
-@computation
 def nothing_is_learnt_at_epsilon_0() -> bool:
     """Whether the power equals the false-alarm probability at epsilon 0."""
     return bool(np.all(loss.pure_power(0).power(_LEVELS) == _LEVELS))
 
 
-@computation
 def whole_curve_bounds_the_power(rho: str) -> bool:
     """Whether the lowest of the bounds of Theorem 6.2 over the curve of Gaussian noise is its exact power, and one
     point of the curve is not."""
@@ -278,21 +251,18 @@ def whole_curve_bounds_the_power(rho: str) -> bool:
     return bool(np.all(np.abs(whole.power(levels) - exact) < 1e-6) and np.all(one.power(levels) > 0.999))
 
 
-@computation
 def gaussian_power_is_below_that_of_zcdp(rho: str) -> bool:
     """Whether the power with Gaussian noise is below what zCDP allows."""
     inside = _LEVELS[1:-1]
     return bool(np.all(gaussian_curve(float(rho)).power(inside) < ZcdpCurve(float(rho)).power(inside)))
 
 
-@computation
 def largest_powers_are_concave() -> bool:
     """Whether the largest powers under pure DP, zCDP and Gaussian noise are concave."""
     curves = (loss.pure_power(1), ZcdpCurve(_RHO), gaussian_curve(_RHO))
     return all(bool(np.all(np.diff(curve.power(_LEVELS), 2) <= 1e-9)) for curve in curves)
 
 
-@computation
 def uncertainty_about_others_gains_nothing() -> bool:
     """Whether, of three who respond, an attacker sure of two has the power that pure DP allows, and no belief more."""
     answers = response(1, respondents=3)
@@ -304,7 +274,6 @@ def uncertainty_about_others_gains_nothing() -> bool:
     return np.allclose(powers[0], allowed) and all(bool(np.all(power <= allowed + 1e-9)) for power in powers)
 
 
-@computation
 def curves_in_the_caption_of_figure_2() -> Forms:
     """How many curves Figure 2 shows by its caption, and by the text of section 6.3."""
     return Forms("number of curves", 2, len(kifer_figure(2).lines))
@@ -318,7 +287,6 @@ def _alike(share: float, flip: float) -> dict[tuple[str, str], float]:
     return {(a, b): (share if a == "1" else 1 - share) * (1 - flip if a == b else flip) for a in "01" for b in "01"}
 
 
-@computation
 def pure_dp_bounds_the_ratio_of_posteriors(epsilon: str) -> bool:
     """Whether the ratio keeps within e^(+-epsilon) at every output, for dependent priors."""
     e = float(epsilon)
@@ -326,7 +294,6 @@ def pure_dp_bounds_the_ratio_of_posteriors(epsilon: str) -> bool:
     return all(bool(np.all(np.abs(np.log(seen.ratio)) <= PureBelief(e).limit * (1 + 1e-9))) for seen in found)
 
 
-@computation
 def default_record_doubles_epsilon(epsilon: str) -> bool:
     """Whether no ratio against a default record is above e^(2 epsilon), and one is above e^(1.99 epsilon).
 
@@ -353,7 +320,6 @@ def default_record_doubles_epsilon(epsilon: str) -> bool:
     return 1.99 * e < max(ratios) <= limit <= 2 * e
 
 
-@computation
 def perceived_breach(what: str) -> float:
     """Example 7.2: the posterior at 101.3, the counterfactual one, and their ratio."""
     belief = GaussianBelief(1, 0.01)
@@ -362,14 +328,12 @@ def perceived_breach(what: str) -> float:
     return {"actual": posterior, "counterfactual": posterior / ratio, "ratio": ratio}[what]
 
 
-@computation
 def output_has_one_law_in_both_worlds() -> bool:
     """Whether P(M(X) = w) is the same with the target's record resampled."""
     seen = Beliefs(_alike(0.1, 0.1), response(1, 2), 0)
     return np.allclose(seen.predictive, seen.predictive_counterfactual)
 
 
-@computation
 def theorem_7_4_is_the_pbdp_curve(rho: str) -> bool:
     """Whether the bound on beliefs is delta of pbdp, at every epsilon that is asked."""
     curve = gaussian_curve(float(rho))
@@ -377,14 +341,12 @@ def theorem_7_4_is_the_pbdp_curve(rho: str) -> bool:
     return all(math.isclose(bound.delta(e), loss.gaussian_to_pbdp_delta(curve.mu, e)) for e in (1, 3, 5, 10))
 
 
-@computation
 def theorem_7_5_is_above_theorem_7_3(rho: str) -> bool:
     """Whether delta of Theorem 7.5 is the larger one, at every epsilon above rho that is asked."""
     first, second = PredictiveBelief(float(rho)), AnyPriorBelief(float(rho))
     return all(second.delta(float(rho) * t) > first.delta(float(rho) * t) for t in (1.01, 2, 4, 8))
 
 
-@computation
 def theorem_7_5_is_the_bound_of_section_5_3(rho: str) -> bool:
     """Whether the lowest delta of Theorem 7.5 over many orders, each with divergence rho times the order, is that from
     zCDP to pbdp."""
@@ -393,35 +355,30 @@ def theorem_7_5_is_the_bound_of_section_5_3(rho: str) -> bool:
     return all(math.isclose(bound.delta(e), loss.zcdp_to_pbdp_delta(float(rho), e), rel_tol=1e-6) for e in (3, 5, 10))
 
 
-@computation
 def exponent_after_theorem_7_5() -> Forms:
     """Delta by the printed exponent and by that of the theorem."""
     printed = math.exp(-(5 - _RHO**2) / (4 * _RHO))
     return Forms("delta at rho = 2.63 and epsilon = 5", printed, AnyPriorBelief(_RHO).delta(5))
 
 
-@computation
 def last_display_of_the_proof_of_theorem_7_5() -> Forms:
     """Delta by the printed difference and by the product."""
     printed = math.exp((5 - _RHO) / (2 * _RHO) - (5 + _RHO) / 2)
     return Forms("delta at rho = 2.63 and epsilon = 5", printed, AnyPriorBelief(_RHO).delta(5))
 
 
-@computation
 def bounds_grow_with_rho() -> Forms:
     """Whether the bound of Theorem 7.3 falls or rises as rho grows."""
     grows = PredictiveBelief(2).delta(3) > PredictiveBelief(1).delta(3)
     return Forms("epsilon = 3, rho from 1 to 2", "falls", "rises" if grows else "falls")
 
 
-@computation
 def the_true_record_is_another_event() -> Forms:
     """Delta of Theorem 7.3, which 7.4 is said to sharpen, and of 7.4."""
     true = TrueRecordBelief(gaussian_curve(_RHO))
     return Forms("delta at rho = 2.63 and epsilon = 3", f"below {PredictiveBelief(_RHO).delta(3):.4f}", true.delta(3))
 
 
-@computation
 def bound_up_to_rho() -> Forms:
     """The formula of Theorem 7.3 below rho, where it is not promised, and what holds there."""
     return Forms("7.3 at rho = 2 and epsilon = 0.5", math.exp(-((0.5 + 2) ** 2) / 8), PredictiveBelief(2).delta(0.5))
@@ -434,7 +391,6 @@ def _pl94() -> Allocation:
     return allocation("pl94-2020")
 
 
-@computation
 def share_of_level(part: str, level: str) -> Fraction:
     """The share of a part's rho that a geographic level has: what it costs, divided by what the part costs."""
     whole = _pl94().part(part)
@@ -442,7 +398,6 @@ def share_of_level(part: str, level: str) -> Fraction:
     return _pl94().total(rounded=True, levels=[level], queries=queries) / whole.rounded
 
 
-@computation
 def share_of_query(query: str, level: str) -> Fraction:
     """The share of a level's rho that a query has: what it costs, divided by what the level costs."""
     persons = [one.name for one in _pl94().part("persons").queries]
@@ -450,56 +405,47 @@ def share_of_query(query: str, level: str) -> Fraction:
     return _pl94().rho(level, query, rounded=True) / whole
 
 
-@computation
 def cells_of_query(query: str) -> int:
     """How many numbers a query asks for: the product of the numbers of categories of what it counts by."""
     cells = {one.name: one.cells for part in _pl94().parts for one in part.queries}
     return math.prod(cells[name] or 0 for name in query.split("*") if name != "total")
 
 
-@computation
 def rho_of_query(query: str, level: str) -> Fraction:
     """rho of a query at a geographic level."""
     return _pl94().rho(level, query, rounded=True)
 
 
-@computation
 def whole_rho() -> Fraction | float:
     """rho of all queries on the way from a block up to the nation."""
     return composed_zcdp(_pl94().rho(*cell, rounded=True) for cell in _pl94().cells())
 
 
-@computation
 def rounded_base_rho() -> Forms:
     """The sum of both base rhos, as printed and as noise was drawn."""
     return Forms("their sum", float(_pl94().total(rounded=True)), float(_pl94().total(rounded=False)))
 
 
-@computation
 def scenario_rho(scenario: str) -> Fraction:
     """rho of the queries of a scenario, from Tables 3 to 5."""
     return kifer_scenarios()[scenario].exposure.rho
 
 
-@computation
 def scenario_power(scenario: str, level: str) -> float:
     """The power in a scenario with continuous noise, at the rho of Tables 3 to 5."""
     return float(kifer_scenarios()[scenario].exposure.gaussian.power(float(level)))
 
 
-@computation
 def power_at_the_printed_rho(scenario: str, level: str) -> float:
     """The power in a scenario with continuous noise, at the rho that is printed for it."""
     return gaussian_noise_power(published(f"semantics-paper/scenario-{scenario}/rho"), level)
 
 
-@computation
 def semantics_figure(number: int) -> list[Picture]:
     """A figure of the paper."""
     return [kifer_figure(number)]
 
 
-@computation
 def scenario_bars() -> list[Bars]:
     """rho of every scenario as bars."""
     return [kifer_concerns()]
@@ -508,7 +454,6 @@ def scenario_bars() -> list[Bars]:
 # -- appendix A ----------------------------------------------------------------------------------------------
 
 
-@computation
 def pure_dp_is_pbdp_at_every_delta(epsilon: str) -> bool:
     """Whether randomised response satisfies pbdp at its epsilon for all deltas asked, and not at a smaller one."""
     laws = response(float(epsilon)).rows

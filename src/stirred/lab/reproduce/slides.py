@@ -28,7 +28,7 @@ from stirred.lab.definitions.swap_practices import (
     tables,
     tables_of,
 )
-from stirred.lab.reproduce.catalogue import Forms, computation
+from stirred.lab.reproduce.catalogue import Forms
 from stirred.lab.reproduce.examples import response
 from stirred.loss import multiplicative
 from stirred.noise import SeededSource
@@ -44,13 +44,11 @@ from stirred.tables.groups import Groups
 # -- randomised response -------------------------------------------------------------------------------------
 
 
-@computation
 def share_from_answers(mean: str, keep: str) -> float:
     """The estimated share, Warner's estimator."""
     return responses.estimated_share(mean, keep)
 
 
-@computation
 def variance_has_its_bound(keep: str, respondents: int) -> bool:
     """Whether the variance is at most 1 / (16 n (p - 1/2)^2) for every share, and reaches it."""
     shares = [Fraction(k, 20) for k in range(21)]
@@ -59,7 +57,6 @@ def variance_has_its_bound(keep: str, respondents: int) -> bool:
     return math.isclose(largest, bound) and math.isclose(responses.variance_bound(keep, respondents), bound)
 
 
-@computation
 def likelihood_ratio_of_an_answer(keep: str) -> bool:
     """Whether the likelihood ratio is p/(1 - p) = e^epsilon after a one and e^-epsilon after a zero."""
     no, yes = randomised_response(1 - Fraction(keep)).rows
@@ -68,7 +65,6 @@ def likelihood_ratio_of_an_answer(keep: str) -> bool:
     return np.allclose(yes / no, [1 / odds, odds]) and np.allclose(yes / no, [math.exp(-epsilon), math.exp(epsilon)])
 
 
-@computation
 def answers_are_pure_dp(keep: str, respondents: int) -> bool:
     """Whether logit(p) is the Lipschitz constant of all answers in the number of answers that differ."""
     answers = randomised_response(1 - Fraction(keep), respondents=respondents)
@@ -79,7 +75,6 @@ def answers_are_pure_dp(keep: str, respondents: int) -> bool:
     return math.isclose(found, responses.epsilon(keep))
 
 
-@computation
 def relative_risk_is_the_likelihood_ratio(keep: str, share: str) -> bool:
     """Whether the relative change of belief in both records is the likelihood ratio."""
     answers = randomised_response(1 - Fraction(keep))
@@ -90,7 +85,6 @@ def relative_risk_is_the_likelihood_ratio(keep: str, share: str) -> bool:
 # -- from prior to posterior ---------------------------------------------------------------------------------
 
 
-@computation
 def factor_lies_between_1_and_the_likelihood_ratio() -> bool:
     """Whether C lies between 1 and LR for every share, and both are reached at the ends."""
     shares = np.linspace(0, 1, 101)
@@ -116,13 +110,11 @@ def _learnt(prior: dict[tuple[str, ...], float]) -> float:
     return float(seen.prior_to_posterior[seen.records.index("1"), seen.outputs.index(max(seen.outputs))])
 
 
-@computation
 def two_copies() -> float:
     """ln LR(1, 1) of two records that are copies, in units of epsilon."""
     return round(math.log(pair_likelihood_ratio(1, [[0.5, 0], [0, 0.5]])), 12)
 
 
-@computation
 def positive_covariance_tells_more() -> bool:
     """Whether LR(1, 1) > e^epsilon exactly if the covariance is positive."""
     cases = [(0.8, 0.3), (0.5, 0.5), (0.3, 0.8), (1.0, 0.0)]
@@ -134,7 +126,6 @@ def positive_covariance_tells_more() -> bool:
     return True
 
 
-@computation
 def copies_reach_n_epsilon(people: int) -> bool:
     """Whether the factor stays below e^(n epsilon) and comes near as records become copies."""
     bound = prior_to_posterior_bounds(people, 1)[1]
@@ -142,13 +133,11 @@ def copies_reach_n_epsilon(people: int) -> bool:
     return weak < strong < bound and math.isclose(strong, bound, rel_tol=1e-6)
 
 
-@computation
 def marginal_factor_is_bounded() -> bool:
     """Whether pure DP keeps posterior to prior within e^epsilon where records are dependent."""
     return _learnt(_chain(0.01, 0.05, 2)) <= math.e
 
 
-@computation
 def conditional_factor_is_bounded() -> bool:
     """Whether it does so given all other records, for each of their values."""
     prior = _chain(0.01, 0.05, 2)
@@ -160,7 +149,6 @@ def conditional_factor_is_bounded() -> bool:
     return True
 
 
-@computation
 def markov_boundary_as_a_bound() -> Forms:
     """The bound by the Markov boundary, which the exact factor exceeds, and that by the component."""
     chain = _chain(1e-4, 0.01, 3)
@@ -191,7 +179,6 @@ def _swapped() -> tuple[dict[str, object], ...]:
     return tuple({**one, "location": _HOUSEHOLDS[at]["location"]} for one, at in zip(_HOUSEHOLDS, giver, strict=True))
 
 
-@computation
 def swapped_cell(location: str, race: str) -> int:
     """By how much the swap changes a cell of location by race."""
     before, after = (
@@ -200,7 +187,6 @@ def swapped_cell(location: str, race: str) -> int:
     return after - before
 
 
-@computation
 def swap_keeps_its_margins() -> bool:
     """Whether both margins of a swap are kept, and the cells of rest by swap are not."""
     kept = [Invariant("household", by=(*_STRATIFY, other)) for other in ("race", "location")]
@@ -223,7 +209,6 @@ def _loss_if_permuted(size: int, rate: Fraction) -> float:
     return FiniteMechanism.of(laws).loss(swap_flavor(), as_files(universe)).number
 
 
-@computation
 def permuted_or_deranged() -> Forms:
     """Whether the formula bounds the exact loss of four different records, permuted and deranged."""
     rate = Fraction(7, 10)
@@ -236,20 +221,17 @@ def permuted_or_deranged() -> Forms:
 # -- censuses ------------------------------------------------------------------------------------------------
 
 
-@computation
 def census_epsilon(name: str, delta: str) -> Fraction | float:
     """Epsilon at delta, by the classical conversion."""
     return as_approximate(deployment(name).specification, Fraction(delta), "classical").budget.number
 
 
-@computation
 def normalised_renyi_budget(name: str) -> float:
     """The budget of a deployment as a Lipschitz constant in the normalised Renyi metric: the root of rho."""
     found = deployment(name).specification
     return lipschitz(found.output_premetric, found.budget.number)
 
 
-@computation
 def topdown_has_a_finite_budget(declared: bool) -> bool:
     """Whether noise between two blocks, with the state's total kept, has a finite rho, the total declared or not."""
     files = {

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from stirred.lab.definitions.beliefs import Beliefs
 from stirred.lab.definitions.multiverses import coarsens, completed, is_complete, laplace_scales, transferred
 from stirred.lab.limits.distances_of_densities import density_distances
-from stirred.lab.reproduce.catalogue import Forms, computation
+from stirred.lab.reproduce.catalogue import Forms
 from stirred.lab.reproduce.examples import flavor_of, response
 from stirred.lab.sampling.enumerated import SampledMechanism, Vanishing, knows_the_sample, vanishing
 from stirred.limits import DatabaseGraph, Density, approximate_distance, multiplicative_distance, privacy_loss
@@ -49,14 +49,12 @@ Array = NDArray[np.float64]
 # -- what can be computed without surveys --------------------------------------------------------------------
 
 
-@computation
 def composed_loss(first: str, second: str) -> Fraction:
     """The loss of two mechanisms on the same data, before anything is sampled."""
     both = compose(flavors.pure().at(first), flavors.pure().at(second)).specification
     return Fraction(both.budget.number)
 
 
-@computation
 def triangle_fails(delta: float) -> bool:
     """Example 6.2.3: three coins, each next to the other at no (epsilon, delta) distance, the ends apart."""
     p, q, r = [0.5, 0.5], [0.4, 0.6], [0.3, 0.7]
@@ -64,7 +62,6 @@ def triangle_fails(delta: float) -> bool:
     return apart[2] > apart[0] + apart[1]
 
 
-@computation
 def coarser_is_stronger() -> bool:
     """Lemma 6.2.7: universes {a, b} of budget 1 and {a, b, c} of budget 3, against {a, b} and {b, c}."""
     flavor = _listed(("a", "b"), ("a", "b", "c"))
@@ -76,7 +73,6 @@ def coarser_is_stronger() -> bool:
     return stronger and inherited == {("a", "b"): 1, ("b", "c"): 3}
 
 
-@computation
 def completion_has_the_same_mechanisms() -> bool:
     """Lemma 6.2.11: c is infinitely far from a and b, and shares a universe with them."""
     whole = _listed(("a", "b", "c"), near=("ab",)).at(1)
@@ -85,14 +81,12 @@ def completion_has_the_same_mechanisms() -> bool:
     return same and bool(is_complete(parts)) and is_complete(whole).verdict == "no"
 
 
-@computation
 def laplace_noise_satisfies_the_specification() -> bool:
     """Theorem 6.4.3, with the scales of the corrected definition, where universes overlap."""
     specification, query = _overlapping()
     return _laplace_loss(query, laplace_scales(specification, query)) <= 1
 
 
-@computation
 def posteriors_move_by_at_most(epsilon: float) -> bool:
     """Equation 6.2, for two records that depend on each other; a rare value comes near to e^epsilon."""
     alike = {("0", "0"): 0.9, ("0", "1"): 0.095, ("1", "0"): 0.001, ("1", "1"): 0.004}
@@ -100,7 +94,6 @@ def posteriors_move_by_at_most(epsilon: float) -> bool:
     return bool(np.all(np.abs(ratios) <= epsilon) and np.max(np.abs(ratios)) > 0.9 * epsilon)
 
 
-@computation
 def counting_query_sensitivity() -> float:
     """The largest change of a count where one record is added or removed."""
     graph = DatabaseGraph.symmetric_difference((0, 1), 4)
@@ -108,7 +101,6 @@ def counting_query_sensitivity() -> float:
     return float(np.max(np.abs(counts[:, None] - counts[None, :])[graph.distances == 1]))
 
 
-@computation
 def mean_sensitivity_is(spread: int, records: int) -> bool:
     """Whether the mean of n values between 0 and R changes by at most R/n, and by that much, if one is replaced."""
     graph = DatabaseGraph.hamming(range(spread + 1), records)
@@ -117,7 +109,6 @@ def mean_sensitivity_is(spread: int, records: int) -> bool:
     return Fraction(largest, records) == Fraction(spread, records)
 
 
-@computation
 def budgets_add_up() -> bool:
     """Section 8.4: two randomised responses lose together, counted out, what the specifications composed say."""
     one, other = response(0.3), response(0.7)
@@ -128,7 +119,6 @@ def budgets_add_up() -> bool:
 # -- errata --------------------------------------------------------------------------------------------------
 
 
-@computation
 def caption_of_figure_6_1() -> Forms:
     """Two randomised responses of one record that is sampled out of ten."""
     epsilon, rate = 1.0, 0.1
@@ -138,7 +128,6 @@ def caption_of_figure_6_1() -> Forms:
     return Forms("f = 0.1, epsilon 1", printed, _frame_loss(both, 10, 1))
 
 
-@computation
 def sensitivity_over_all_samples() -> Forms:
     """Section 6.4.5: w x = (0, 0, 10, 10), two of four sampled."""
     values, bound = (0, 0, 10, 10), 10
@@ -148,7 +137,6 @@ def sensitivity_over_all_samples() -> Forms:
     return Forms("w x = (0, 0, 10, 10), n = 2: is it so?", max(apart.values()) <= bound, neighbours <= bound)
 
 
-@computation
 def sampling_with_replacement() -> Forms:
     """Theorem 6.4.1: drawn twice, a record counts twice, and the formula does not hold."""
     epsilon = 1.0
@@ -158,7 +146,6 @@ def sampling_with_replacement() -> Forms:
     return Forms("a count at epsilon 1 of two draws from two records: is it so?", with_ <= formula, without <= formula)
 
 
-@computation
 def optimal_ratio() -> Forms:
     """Section 6.5.1: what an optimal mechanism achieves, for randomised response at epsilon 1."""
     epsilon = 1.0
@@ -166,14 +153,12 @@ def optimal_ratio() -> Forms:
     return Forms("epsilon 1", epsilon, float(rows[1, 1] / rows[0, 1]))
 
 
-@computation
 def nosy_neighbour() -> Forms:
     """Section 6.5.1: the posterior over the counterfactual posterior, epsilon 1, unit known to be sampled."""
     seen = Beliefs({("0",): 0.5, ("1",): 0.5}, response(1.0), target=0)
     return Forms("randomised response at epsilon 1, prior 0.5", math.e, float(np.max(seen.ratio)))
 
 
-@computation
 def scales_of_overlapping_universes() -> Forms:
     """Definition 6.4.2: q = 0, 1, 3 at a, b, c; universes {a, b} and {b, c}; epsilon 1."""
     specification, query = _overlapping()
@@ -182,7 +167,6 @@ def scales_of_overlapping_universes() -> Forms:
     return Forms("q = 0, 1, 3 at a, b, c, universes {a, b} and {b, c}, epsilon 1: the loss", printed, correct)
 
 
-@computation
 def inclusion_by_size() -> Forms:
     """Section 7.4: sizes 10, 20, 30, 40, two of four sampled, the first unit."""
     sizes, n = [10, 20, 30, 40], 2
@@ -191,7 +175,6 @@ def inclusion_by_size() -> Forms:
     return Forms("sizes 10, 20, 30, 40, n = 2, first unit", printed, correct)
 
 
-@computation
 def comparable_samples() -> Forms:
     """Section 6.4.4: one unit of each stratum, x = 0, 1 and 10, 12, all weights 2."""
     samples = list(itertools.product((0, 1), (10, 12)))
@@ -203,7 +186,6 @@ def comparable_samples() -> Forms:
     return Forms("strata x = 0, 1 and 10, 12, weights 2: largest change", all_pairs, single)
 
 
-@computation
 def changing_weights_or_values() -> Forms:
     """Weights 1 and 10, both values 1, one unit sampled: chapter 7 changes the value, chapter 6 the unit."""
     weights, values = (1, 10), (1, 1)
@@ -212,7 +194,6 @@ def changing_weights_or_values() -> Forms:
     return Forms("w = 1, 10, x = 1, 1: sensitivity of the total", value_changes, max(products) - min(products))
 
 
-@computation
 def fixed_or_free_values() -> Forms:
     """Weights 2, 4, 5, 10: values as they are in the frame, or any from 1 to 3."""
     weights, values = (2, 4, 5, 10), (1, 3, 2, 1)
@@ -221,7 +202,6 @@ def fixed_or_free_values() -> Forms:
     return Forms("w = 2, 4, 5, 10, x = 1, 3, 2, 1", max(fixed) - min(fixed), max(free) - min(free))
 
 
-@computation
 def data_made_inside_a_mechanism() -> Forms:
     """Example 6.2.2: one of two records is sampled and answers by randomised response at epsilon 1."""
     rows = response(1.0).rows
@@ -282,13 +262,11 @@ _SAMPLE_LEVEL = setting("target sample", "frame")
 # -- settings ------------------------------------------------------------------------------------------------
 
 
-@computation
 def settings_of_level(level: str) -> int:
     """How many settings start at a stage, or at any."""
     return sum(level in ("any", one.level) for one in SETTINGS)
 
 
-@computation
 def design_weights(setting: str) -> str:
     """Table 6.2, decided for every setting with this last stage held fixed, where a record may change the design."""
     held = {"target-sample invariance": "target sample", "frame invariance": "frame"}
@@ -298,7 +276,6 @@ def design_weights(setting: str) -> str:
     return FIXED if fixed else CONSIDERED
 
 
-@computation
 def amplification_at_level(level: str) -> str:
     """Table 6.3, the same in all settings that start at a stage."""
     (printed,) = {printed_amplification(one) for one in SETTINGS if one.level == level}
@@ -308,7 +285,6 @@ def amplification_at_level(level: str) -> str:
 # -- amplification -------------------------------------------------------------------------------------------
 
 
-@computation
 def amplification_theorem_holds() -> bool:
     """Theorem 6.4.1 for counts of samples of one to four of two to four records, by listing all samples.
 
@@ -331,7 +307,6 @@ def amplification_theorem_holds() -> bool:
     return True
 
 
-@computation
 def amplification_is_proportional(epsilon: str, rate: str) -> bool:
     """Whether epsilon' is within a hundredth of n/N epsilon, and below epsilon."""
     share = Fraction(rate)
@@ -339,25 +314,21 @@ def amplification_is_proportional(epsilon: str, rate: str) -> bool:
     return math.isclose(after, share * Fraction(epsilon), rel_tol=0.01) and after < float(epsilon)
 
 
-@computation
 def loss_of_one(number: int) -> float:
     """The loss of one of the two mechanisms of section 6.5.2, one record in ten sampled."""
     return _section_6_5_2().parts[number - 1].epsilon
 
 
-@computation
 def losses_added_up() -> float:
     """The sum of their losses, which is not the loss of both on one sample."""
     return _section_6_5_2().naive
 
 
-@computation
 def loss_on_one_sample() -> float:
     """The loss of both on one sample."""
     return _section_6_5_2().total.epsilon
 
 
-@computation
 def figure_6_1() -> tuple[Picture, ...]:
     """The losses of two mechanisms on one sample of a tenth: added up, as they are, and as the caption has it.
 
@@ -394,7 +365,6 @@ def figure_6_1() -> tuple[Picture, ...]:
 # -- attackers -----------------------------------------------------------------------------------------------
 
 
-@computation
 def knowing_the_sample_changes_nothing() -> bool:
     """Section 6.4.2: a guarantee on the sample holds for who knows exactly whose records it holds.
 
@@ -411,7 +381,6 @@ def knowing_the_sample_changes_nothing() -> bool:
     return math.isclose(loss, 1, rel_tol=_CLOSE) and max(moved) <= loss + _CLOSE and min(moved) > 0.99 * loss
 
 
-@computation
 def sampling_is_no_help_against(attacker: str) -> bool:
     """Whether an attacker's beliefs move by nearly the loss on the sample, which is more than the amplified one."""
     found = _attacked()
@@ -423,7 +392,6 @@ def sampling_is_no_help_against(attacker: str) -> bool:
 # -- weights -------------------------------------------------------------------------------------------------
 
 
-@computation
 def weighted_count_sensitivity(formula: str) -> str:
     """The sensitivity of a weighted count, weights fixed, in both readings of a change."""
     bits = _bounds(0, 1)
@@ -435,7 +403,6 @@ def weighted_count_sensitivity(formula: str) -> str:
     return formula if agree else "another formula"
 
 
-@computation
 def total_sensitivity(formula: str, frame: str) -> str:
     """The sensitivity of the Horvitz-Thompson total, unit replaced, the frame ``invariant`` or ``agnostic``."""
     chosen = _SAMPLE_LEVEL if frame == "invariant" else setting("target sample")
@@ -449,7 +416,6 @@ def total_sensitivity(formula: str, frame: str) -> str:
     return formula if agree else "another formula"
 
 
-@computation
 def strata_lower_sensitivity() -> bool:
     """Whether the sensitivity is smaller with strata than without, the frame held fixed: x = 0, 1 and 10, 12, w = 2."""
     units = Units.listed([2, 2, 2, 2], [0, 1, 10, 12], ["one", "one", "other", "other"])
@@ -457,7 +423,6 @@ def strata_lower_sensitivity() -> bool:
     return with_strata < _sensitivity(units, _SAMPLE_LEVEL, "unit", 2)
 
 
-@computation
 def mean_sensitivity(formula: str, records: int) -> str:
     """The sensitivity of the Horvitz-Thompson mean of N records where a value changes between 0 and R."""
     mean = Estimator(target="mean", population=Fraction(records))
@@ -470,7 +435,6 @@ def mean_sensitivity(formula: str, records: int) -> str:
     return formula if agree else "another formula"
 
 
-@computation
 def equal_weights_change_nothing(records: int, sampled: int) -> bool:
     """Whether with equal weights N/n the weighted mean has the sensitivity R/n of the plain one, here R = 5."""
     weight = Fraction(records, sampled)
@@ -482,7 +446,6 @@ def equal_weights_change_nothing(records: int, sampled: int) -> bool:
 # -- imputation ----------------------------------------------------------------------------------------------
 
 
-@computation
 def imputation_grows_linearly(observed: int) -> bool:
     """Whether the sensitivity of a sum of bits grows by equal steps with the number of imputed values.
 
@@ -502,7 +465,6 @@ def imputation_grows_linearly(observed: int) -> bool:
     return True
 
 
-@computation
 def private_imputation_loss(formula: str, model: float, analysis: float) -> str:
     """The loss of a private count as imputation model and a private count of the imputed records, both seen.
 
@@ -531,7 +493,6 @@ def private_imputation_loss(formula: str, model: float, analysis: float) -> str:
 # -- Table 8.1 -----------------------------------------------------------------------------------------------
 
 
-@computation
 def among_the_five_safes(parameter: str) -> str:
     """What a parameter of contextual integrity is among the five safes, as releases print it."""
     return {one.title: one.meaning for one in parameters()}[parameter]

@@ -28,8 +28,8 @@ from stirred.lab.definitions.swap_practices import (
     swap_flavor,
     tables_of,
 )
-from stirred.lab.reproduce import swap_figures
-from stirred.lab.reproduce.catalogue import Forms, computation
+from stirred.lab.reproduce import paper_figures
+from stirred.lab.reproduce.catalogue import Forms
 from stirred.lab.reproduce.examples import spread_laws
 from stirred.loss.curves.swap_laws import derangements
 from stirred.loss.divergences import multiplicative
@@ -90,32 +90,27 @@ _RATES = tuple(Fraction(text) for text in ("0.01", "0.05", "0.5", "0.75", "0.9")
 # -- Theorem 3.2.4 and what follows from it ------------------------------------------------------------------
 
 
-@computation
 def swap_epsilon(largest_stratum: int, rate: str) -> float:
     """Epsilon of Theorem 3.2.4."""
     return theorem.epsilon(largest_stratum, Fraction(rate))
 
 
-@computation
 def swap_epsilon_of(match: str, swap: str, largest_stratum: int, rate: str) -> float:
     """Epsilon of a hypothetical swap, which depends on its matching through the largest stratum only."""
     del match, swap
     return theorem.epsilon(largest_stratum, Fraction(rate))
 
 
-@computation
 def swap_smallest_epsilon(largest_stratum: int) -> float:
     """The smallest epsilon of any rate."""
     return theorem.smallest_epsilon(largest_stratum)
 
 
-@computation
 def swap_best_rate(largest_stratum: int) -> float:
     """The rate of the smallest epsilon."""
     return theorem.best_rate(largest_stratum)
 
 
-@computation
 def swap_rate_for(epsilon: str, largest_stratum: int, which: str) -> float:
     """The lower or the higher of the two rates that have an epsilon."""
     rates = theorem.rates_for(float(epsilon), largest_stratum)
@@ -123,20 +118,17 @@ def swap_rate_for(epsilon: str, largest_stratum: int, which: str) -> float:
     return rates[("lower", "higher").index(which)]
 
 
-@computation
 def swap_epsilon_of_table(table: str, which: str) -> float:
     """The smallest or largest epsilon of the hypothetical swaps on data of a year, at one rate or at both."""
     return {"smallest": min, "largest": max}[which](float(one.budget.number) for one in _hypothetical(table))
 
 
-@computation
 def swap_strata_of_table(table: str, which: str, unit: int) -> Fraction:
     """The smallest or largest b of the hypothetical swaps on data of a year, in thousands or millions."""
     sizes = [int(str(one.fact["largest_stratum"])) for one in _hypothetical(table)]
     return Fraction({"smallest": min, "largest": max}[which](sizes), unit)
 
 
-@computation
 def swap_stratum_of(table: str, match: str, swap: str) -> int:
     """b of one of the hypothetical swaps on data of a year, as the list of deployments has it."""
     area = match.removesuffix(" by household size")
@@ -144,26 +136,22 @@ def swap_stratum_of(table: str, match: str, swap: str) -> int:
     return int(str(deployment(f"psa-{table}-{scheme}-p05").specification.fact["largest_stratum"]))
 
 
-@computation
 def swap_stratum_of_2010(unit: int) -> Fraction:
     """The largest stratum of state by household size in 2010, in millions."""
     return Fraction(int(str(deployment("psa-2010-p02").specification.fact["largest_stratum"])), unit)
 
 
-@computation
 def swap_kink_above_half() -> bool:
     """Whether the rate of the smallest epsilon is above 50% whatever b is."""
     return all(theorem.best_rate(size) > 0.5 for size in (2, 3, 10, 10**3, 10**6, 10**9))
 
 
-@computation
 def swap_epsilon_grows_with_b() -> bool:
     """Whether at a fixed rate a larger b has a larger epsilon, below the rate of the smallest one."""
     epsilons = [theorem.epsilon(size, Fraction("0.05")) for size in (2, 10, 10**3, 10**6)]
     return epsilons == sorted(set(epsilons))
 
 
-@computation
 def swap_two_rates_for_every_epsilon() -> bool:
     """Whether two different rates have each epsilon above the smallest, and none has one below it."""
     for size in (2, 10, 1000):
@@ -174,7 +162,6 @@ def swap_two_rates_for_every_epsilon() -> bool:
     return True
 
 
-@computation
 @cache
 def swap_theorem_holds() -> bool:
     """Whether no universe of up to four records loses more than Theorem 3.2.4 says, by enumeration."""
@@ -185,13 +172,11 @@ def swap_theorem_holds() -> bool:
     )
 
 
-@computation
 def swap_rate_in_large_strata(rate: str) -> bool:
     """Whether in a stratum of a million records the probability of moving is the swap rate."""
     return math.isclose(theorem.moved_probability(10**6, Fraction(rate)), float(Fraction(rate)), rel_tol=1e-9)
 
 
-@computation
 def swap_budget_may_be_published() -> bool:
     """Whether epsilon, as realised by each file of two to four records, has loss 0 under the invariants (Remark 3.2.5).
 
@@ -206,7 +191,6 @@ def swap_budget_may_be_published() -> bool:
     return ruled and inside == 0 and math.isinf(outside)
 
 
-@computation
 def swap_granularity_outweighs_rate() -> bool:
     """Whether epsilon differs more between the matchings of Table 3.5 than between its swap rates."""
     by_name = {one.name: float(one.budget.number) for one in _hypothetical("2020")}
@@ -215,7 +199,6 @@ def swap_granularity_outweighs_rate() -> bool:
     return max(matchings) - min(matchings) > max(rates)
 
 
-@computation
 def randomised_response_is_symmetric(rate: str) -> bool:
     """Whether randomised response that flips with probability p has the epsilon of 1 - p."""
     losses = [
@@ -229,13 +212,11 @@ def randomised_response_is_symmetric(rate: str) -> bool:
 # -- what swapping keeps -------------------------------------------------------------------------------------
 
 
-@computation
 def swap_keeps_both_margins() -> bool:
     """Whether one swap within a stratum keeps both margins, and changes four cells where both variables differ."""
     return all(kept and changed == (4 if differs else 0) for kept, changed, differs in single_swaps())
 
 
-@computation
 def swap_does_not_keep_table_across_strata() -> bool:
     """Whether some swap changes the counts of held by swapped values summed over strata."""
     rows = [dict(zip("mhs", values, strict=True)) for values in (("0", "a", "x"), ("0", "b", "y"))]
@@ -244,14 +225,12 @@ def swap_does_not_keep_table_across_strata() -> bool:
     return bool(both.value(rows) != both.value(after))
 
 
-@computation
 def swap_cannot_have_topdown_invariants(table: str) -> bool:
     """Whether neither the hypothetical swaps of a year nor TopDown have the other's invariants."""
     topdown = deployment("topdown-2020-pl").specification
     return all(_block(one, topdown, "multiverse") == "incomparable" for one in _hypothetical(table))
 
 
-@computation
 def swap_with_fixed_number_of_swaps() -> float:
     """The loss of a mechanism that makes at most one swap of two records."""
     tables = tables_of((1, 1, 1), (1, 1, 1))
@@ -262,7 +241,6 @@ def swap_with_fixed_number_of_swaps() -> float:
     return FiniteMechanism.of(laws).loss(swap_flavor(), as_files(tables)).number
 
 
-@computation
 def swap_without_one_invariant(without: str) -> float:
     """The loss of a swap if one of its two margins is not conditioned on."""
     tables = [table for one in small_universes(2) for table in one]
@@ -271,14 +249,12 @@ def swap_without_one_invariant(without: str) -> float:
     return as_mechanism(tables, Fraction("0.3")).loss(flavor, as_files(tables)).number
 
 
-@computation
 def swap_comparison(block: str, other: str) -> str:
     """How a block of the hypothetical swaps of 2020 compares with that of another deployment; one word for all."""
     words = {_block(one, deployment(other).specification, block) for one in _hypothetical("2020")}
     return words.pop() if len(words) == 1 else "differs"
 
 
-@computation
 def swap_group_bound(rate: str) -> bool:
     """Whether tables at a distance n have laws at most n epsilon apart, by enumeration of two to four records."""
     for tables in small_universes():
@@ -291,7 +267,6 @@ def swap_group_bound(rate: str) -> bool:
     return True
 
 
-@computation
 def swap_of_identical_records() -> float:
     """Epsilon where all records of each stratum are the same: exactly reconstructed, and nothing is lost."""
     return max(exact_loss([((0, 0),) * size], Fraction("0.3")).number for size in (2, 3, 4))
@@ -300,7 +275,6 @@ def swap_of_identical_records() -> float:
 # -- Massachusetts, 1940 -------------------------------------------------------------------------------------
 
 
-@computation
 def massachusetts_total(row: str, of: str, half: str) -> int:
     """A total of Table 3.1: of the published counts, or after a swap of the file that has them."""
     table = _counted() if half == "true" else _swapped()
@@ -308,18 +282,16 @@ def massachusetts_total(row: str, of: str, half: str) -> int:
     return int(counts.sum() if of == "total" else counts[("owned", "rented").index(of)])
 
 
-@computation
 def figure_rate_against_epsilon(name: str, figure: str, theorem: str, remark: str = "") -> tuple[Any, ...]:
     """Swap rate against epsilon, one line for each b."""
-    picture = swap_figures.rate_against_epsilon(name)
+    picture = paper_figures.rate_against_epsilon(name)
     caption = " ".join(filter(None, (picture.caption.replace("Theorem 3.2.4", theorem), remark)))
     return (replace(picture, caption=f"{figure}, computed again. {caption}"),)
 
 
-@computation
 def figure_error_by_rate(name: str, figure: str) -> tuple[Any, ...]:
     """Error of county by tenure, by swap rate."""
-    picture = swap_figures.error_by_rate(name)
+    picture = paper_figures.error_by_rate(name)
     return (replace(picture, caption=f"{figure}, computed again. {picture.caption}"),)
 
 
@@ -339,27 +311,23 @@ def moved_probability_as_printed(stratum_size: int, rate: Fraction) -> float:
     return -float(rate) * math.expm1((stratum_size - 1) * theorem.log_complement(rate))
 
 
-@computation
 def moved_probability_forms() -> Forms:
     """Section 3.2.3's probability that a record is swapped."""
     return Forms("two records, p = 50%", moved_probability_as_printed(2, HALF), theorem.moved_probability(2, HALF))
 
 
-@computation
 def derangement_ratio_forms() -> Forms:
     """Section 3.5.1's bound of the ratio of derangement numbers, as a bound of d(6)/d(2) = 265."""
     ratio = derangements(6) // derangements(2)
     return Forms(f"b = 6, four records apart: the ratio is {ratio}, the bound", (6 + 1) * 4, (6 + 1) ** 4)
 
 
-@computation
 def at_least_forms() -> Forms:
     """Section 3.5.1's "must be at least": the epsilon of the theorem beside an exact loss below it."""
     loss = exact_loss(tables_of((1,) * 4, (1,) * 4), HALF).number
     return Forms("four different records, p = 50%", theorem.epsilon(4, HALF), loss)
 
 
-@computation
 def proposition_1_forms() -> Forms:
     """Cells that change when two records of one stratum exchange their swap values, both values being different."""
     # As printed, nothing changes if m = m'; and m = m' holds for every swap.
@@ -367,19 +335,16 @@ def proposition_1_forms() -> Forms:
     return Forms("two records of one stratum that differ in both values: cells that change", 0, changed)
 
 
-@computation
 def matching_of_2010_forms() -> Forms:
     """The matching variables of the swap of section 3.2.5."""
     return Forms("match", "state, adults, children", str(deployment("psa-2010-p02").specification.fact["match"]))
 
 
-@computation
 def swapping_of_2010_forms() -> Forms:
     """The swapping variables of the swap of 2010, so that household sizes by block are invariant."""
     return Forms("swap", "county", str(deployment("psa-2010-p02").specification.fact["swap"]))
 
 
-@computation
 def other_stratum_forms() -> Forms:
     """The chance of a partner in the same stratum if that of another stratum is alpha per cent."""
     alpha = 5
@@ -406,26 +371,24 @@ def _block(first: Any, second: Any, block: str) -> str:
 
 @cache
 def _counted() -> np.ndarray[Any, np.dtype[np.int64]]:
-    return swap_figures.county_by_tenure(swap_figures.dwellings())
+    return paper_figures.county_by_tenure(paper_figures.dwellings())
 
 
 @cache
 def _swapped() -> np.ndarray[Any, np.dtype[np.int64]]:
-    return swap_figures.swapped_once(swap_figures.dwellings(), HALF, 1940)
+    return paper_figures.swapped_once(paper_figures.dwellings(), HALF, 1940)
 
 
 @cache
 def _counties() -> list[str]:
-    return sorted(str(text) for text in swap_figures.dwellings().table["county"].texts())
+    return sorted(str(text) for text in paper_figures.dwellings().table["county"].texts())
 
 
-@computation
 def lemma_b_3_1() -> bool:
     """Whether counts of tables of one size differ by twice their distance."""
     return all(_cells_apart(x, z) == 2 * tables_apart(x, z) for one in small_universes() for x in one for z in one)
 
 
-@computation
 def lemma_b_3_2() -> bool:
     """Whether D_Mult is a metric: symmetric, zero for equal laws only, the triangle inequality."""
     laws = spread_laws(6, 4)
@@ -439,7 +402,6 @@ def lemma_b_3_2() -> bool:
     return True
 
 
-@computation
 def lemma_b_3_3() -> bool:
     """Whether files that differ in the order of their rows have the same law of the output."""
     one = ((0, 0), (0, 1), (1, 1))
@@ -447,7 +409,6 @@ def lemma_b_3_3() -> bool:
     return all(released_law(order, rate) == released_law(one, rate) for order in itertools.permutations(one))
 
 
-@computation
 def lemma_b_3_4() -> bool:
     """Whether as many records must move as differ, and no two tables of a universe differ in one record."""
     for tables in small_universes():
@@ -462,7 +423,6 @@ def lemma_b_3_4() -> bool:
     return True
 
 
-@computation
 def equation_b_5() -> bool:
     """Whether laws of tables of four different records are in the ratio of equation B.5, for every output."""
     tables = tables_of((1,) * 4, (1,) * 4)
@@ -477,14 +437,12 @@ def equation_b_5() -> bool:
     return True
 
 
-@computation
 def lemma_b_3_5() -> bool:
     """Whether d(k)/d(k-a) is at most (k+1)^a for all k up to 40."""
     number = [derangements(k) for k in range(41)]
     return all(number[k] <= (k + 1) ** a * number[k - a] for k in range(41) for a in range(k + 1) if a != k - 1)
 
 
-@computation
 def lemma_b_4_3() -> bool:
     """Whether tables are at most as far apart as records were moved."""
     for tables in small_universes():
@@ -496,7 +454,6 @@ def lemma_b_4_3() -> bool:
     return True
 
 
-@computation
 def swap_lower_bound_is_attained(held: Sequence[int], swapped: Sequence[int], rate: str) -> bool:
     """Whether the exact loss of a universe is the lower bound of Theorem B.4.1."""
     bound = theorem.lower_bound(sum(held), Fraction(rate))
@@ -504,7 +461,6 @@ def swap_lower_bound_is_attained(held: Sequence[int], swapped: Sequence[int], ra
     return found == bound if math.isinf(bound) else math.isclose(found, bound, rel_tol=1e-9)
 
 
-@computation
 def swap_loss_at_least_log_odds() -> bool:
     """Whether strata without repeated values lose at least ln o (Proposition 4)."""
     return all(
@@ -514,20 +470,17 @@ def swap_loss_at_least_log_odds() -> bool:
     )
 
 
-@computation
 def swap_largest_gap_from(largest_stratum: int) -> float:
     """The largest f(b) over all b from one on; it falls with b."""
     return max(theorem.gap(b, Fraction("0.05")) for b in range(largest_stratum, largest_stratum + 200))
 
 
-@computation
 def swap_gap_falls_to_zero() -> bool:
     """Whether f(b) is positive, falls with b, and converges to zero."""
     gaps = [theorem.gap(b, Fraction("0.05")) for b in (2, *range(4, 60), 10**4, 10**8)]
     return all(one > 0 for one in gaps) and gaps == sorted(set(gaps), reverse=True) and gaps[-1] < 1e-7
 
 
-@computation
 def swap_largest_stratum_is_never_one() -> bool:
     """Whether no file of up to three records in two strata has b = 1, while some have 0, 2 and 3."""
     cells = list(itertools.product("01", "01", "01"))  # stratum, held and swapped value
@@ -540,13 +493,11 @@ def swap_largest_stratum_is_never_one() -> bool:
 # -- errata --------------------------------------------------------------------------------------------------
 
 
-@computation
 def floor_forms() -> Forms:
     """d(k) as floor(k!/e + 1/2), at k = 0."""
     return Forms("d(0)", math.floor(math.factorial(0) / math.e + 0.5), derangements(0))
 
 
-@computation
 def recursion_forms() -> Forms:
     """d(k) = k d(k-1) + (-1)^k, said to hold from k = 0 on."""
     try:
@@ -556,7 +507,6 @@ def recursion_forms() -> Forms:
     return Forms("d(0)", before, str(derangements(0)))
 
 
-@computation
 def lemma_b_4_4_forms() -> Forms:
     """Whether two tables of a universe are b apart, where (B.9) fails."""
     held = swapped = (1, 1)
@@ -566,7 +516,6 @@ def lemma_b_4_4_forms() -> Forms:
     return Forms("two records that share no value", b_9, any(tables_apart(x, z) == b for x in tables for z in tables))
 
 
-@computation
 def gap_at_three_forms() -> Forms:
     """Theorem B.4.2 at b = 3: f(3), and how far the theorem is from the worst universe of three records."""
     rate = Fraction("0.05")
@@ -575,14 +524,12 @@ def gap_at_three_forms() -> Forms:
     return Forms("b = 3, p = 5%", math.log(ratio) / 2, theorem.epsilon(3, rate) - worst)
 
 
-@computation
 def lower_bound_at_three_forms() -> Forms:
     """(C) of Theorem B.4.1 at b = 3, which divides by d(1) = 0."""
     rate = Fraction("0.05")
     return Forms("b = 3, p = 5%", "divides by d(1) = 0", theorem.lower_bound(3, rate))
 
 
-@computation
 def four_categories_forms() -> Forms:
     """Theorem B.4.2 at b = 5 with four categories on each side: f(5), and the distance from the worst universe."""
     rate = Fraction("0.05")
