@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from stirred.errors import StirredError
-from stirred.estimates import Answers, Estimates, Parts, join_map, map_joins
+from stirred.estimates import Answers, Estimates, Parts, join_map, place_estimates
 
 SQUARE = {"type": "Polygon", "coordinates": [[[0, 0], [1, 0], [1, 1], [0, 0]]]}
 
@@ -95,7 +95,7 @@ def test_maps_that_do_not_fit_are_refused(tmp_path, monkeypatch):
     path.write_text("[" * 100_000)
     refusal("cannot be read as JSON", lambda: join_map(estimates(), path))
     refusal("cannot be read as JSON", lambda: join_map(estimates(), tmp_path / "absent"))
-    monkeypatch.setattr(map_joins, "MOST_BYTES", 10)
+    monkeypatch.setattr(place_estimates, "LARGEST_MAP", 10)
     refusal("more than 10 bytes", ask(feature(district="01")))
     alone = Answers(
         table="persons", by=(), where={}, measure="a minus b", labels=((),), values=np.zeros(1),

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         ratio as ratio,
     )
     from stirred.estimates.error_laws import ErrorLaw as ErrorLaw, Term as Term
-    from stirred.estimates.map_joins import join_map as join_map
+    from stirred.estimates.place_estimates import join_map as join_map
     from stirred.estimates.place_estimates import (
         Estimates as Estimates,
         MadeOf as MadeOf,
