@@ -31,7 +31,7 @@ from stirred.loss.divergences import log_ratios, power_curve
 from stirred.semantics.sentences.formatting import WIDTH, shown_up
 from stirred.spec import FiniteMechanism, Flavor, Specification
 from stirred.spec.exact import display, quoted, significant
-from stirred.spec.kinds.trade_off import TRADE_OFF
+from stirred.spec.kinds.of_laws import TRADE_OFF
 from stirred.spec.order.finite_flavors import Datasets, FiniteFlavor
 from stirred.spec.order.finite_mechanisms import TOLERANCE
 from stirred.swap.law.stratum_laws import StratumLaw, Table, stratum_law

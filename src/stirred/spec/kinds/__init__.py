@@ -1,11 +1,8 @@
-"""The kinds of output premetric, in a module for each family; users register their own in the same way."""
+"""The kinds of output premetric; users register their own in the same way."""
 
-from stirred.spec.kinds.approximate import APPROXIMATE, APPROXIMATE_PROFILE
 from stirred.spec.kinds.kind import KINDS, Composed, Grouped, Kind, Rule, register
-from stirred.spec.kinds.multiplicative import MULTIPLICATIVE
-from stirred.spec.kinds.renyi import NORMALISED_RENYI, RENYI
-from stirred.spec.kinds.total_variation import TOTAL_VARIATION
-from stirred.spec.kinds.trade_off import TRADE_OFF
+from stirred.spec.kinds.of_events import APPROXIMATE, APPROXIMATE_PROFILE, MULTIPLICATIVE, TOTAL_VARIATION
+from stirred.spec.kinds.of_laws import NORMALISED_RENYI, RENYI, TRADE_OFF
 
 __all__ = ["KINDS", "Composed", "Grouped", "Kind", "Rule", "register"]
 

@@ -1,23 +1,107 @@
-"""D_Mult^delta, the standard of approximate differential privacy: log ratios after delta is taken off.
+"""Kinds of output premetrics that compare the probabilities of any event: D_Mult, D_Mult^delta, and total variation.
 
-At one delta the budget is epsilon; at every delta at once it is epsilon as a function of delta.
+D_Mult is the standard of pure differential privacy: the largest absolute log ratio of probabilities. D_Mult^delta,
+the standard of approximate differential privacy, takes delta off first; at one delta the budget is epsilon, at every
+delta at once it is epsilon as a function of delta. d_TV is the largest difference of probabilities.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
 
 from stirred import errors
 from stirred.loss import conversions
-from stirred.loss.curves.power_curves import Curve, EpsilonProfile, PowerCurve, approximate_power
+from stirred.loss.curves.power_curves import Curve, EpsilonProfile, PowerCurve, approximate_power, pure_power
 from stirred.loss.curves.tradeoffs import profile_power_curve
-from stirred.spec.exact import near
+from stirred.spec.exact import bound, near
 from stirred.spec.kinds.kind import Array, Grouped, Kind, Noise, Number, Parameter, Rule
-from stirred.spec.kinds.multiplicative import MULTIPLICATIVE, errors_of_pure, odds_words
+
+PURE_ZCDP = "Bun and Steinke 2016, Proposition 3.3"
+ORDERS = "Renyi divergences grow with their order"
+KAIROUZ = "Kairouz, Oh and Viswanath 2015"
+RESPONSE = "randomised response is the worst case"
+
+
+class Multiplicative(Kind):
+    """D_Mult: a metric, infinite where one law gives an output that the other cannot give."""
+
+    called: ClassVar[str] = "pure differential privacy"
+    promise: ClassVar[str] = "no outcome whatever becomes likelier by more than a stated factor"
+    pure: ClassVar[bool] = True
+    same_support: ClassVar[bool] = True
+    mirrored: ClassVar[bool] = True
+    explained: ClassVar[bool] = True
+    moved_laws: ClassVar[str] = "a coin"
+    registry_variant: ClassVar[str] = "Pure DP"
+    weaker: ClassVar[frozenset[str]] = frozenset(
+        {"approximate", "approximate-profile", "renyi", "normalised-renyi", "total-variation", "trade-off"}
+    )
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule("multiplicative", "normalised-renyi", lambda e, _, __: _least_rho(e), KAIROUZ,
+             "epsilon tanh(epsilon / 2), of randomised response, the worst case", from_one=True),
+        Rule("multiplicative", "normalised-renyi", lambda e, _, __: e * e / 2, PURE_ZCDP, "half of epsilon squared"),
+        Rule("multiplicative", "approximate", lambda e, _, __: e, "section 2.4.5", "delta only takes away"),
+        Rule("multiplicative", "renyi", lambda e, _, order: conversions.pure_to_renyi(e, order), KAIROUZ,
+             "the divergence of randomised response, the worst case", neighbours=True),
+        Rule("multiplicative", "renyi", lambda e, _, __: e, ORDERS, "every order is at most the largest"),
+        Rule("multiplicative", "total-variation", lambda e, _, __: conversions.pure_to_total_variation(e), RESPONSE,
+             "the hyperbolic tangent of half of epsilon", from_one=True),
+        Rule("multiplicative", "total-variation", lambda e, _, __: Fraction(e) / 2 if e < math.inf else e, RESPONSE,
+             "at most half of epsilon"),
+        Rule("multiplicative", "trade-off", lambda e, _, __: pure_power(float(e)), "Wasserman and Zhou 2010", RESPONSE,
+             neighbours=True),
+    )  # fmt: skip
+
+    def attainable(self, bound: Number, parameter: Parameter) -> bool:
+        """Whether some two laws are known to be further apart than a finite bound."""
+        return True
+
+    def coin(self, distance: Number) -> float:
+        """The probability of heads of a coin that is moved by a distance along a line."""
+        # With p = e^-f / 2 the log ratios of p are the differences of f, and those of 1 - p are smaller.
+        return math.exp(-near(distance)) / 2
+
+    def tests(self, bound: Number, parameter: Parameter) -> PowerCurve:
+        """The greatest power of tests between laws within a bound."""
+        return pure_power(bound)
+
+    def least_errors(self, bound: Any, parameter: Parameter) -> float:
+        """The smallest sum of the two error probabilities of a test that a bound allows."""
+        return errors_of_pure(near(bound))
+
+    def allows_words(self, bound: Any) -> str:
+        """What a very large bound allows, in words."""
+        return odds_words(bound)
+
+
+def _least_rho(epsilon: Number) -> Number:
+    """The rho of randomised response, rounded up; at most half of epsilon squared, which is exact."""
+    return min(epsilon * epsilon / 2, conversions.pure_to_zcdp(epsilon))
+
+
+def errors_of_pure(epsilon: float) -> float:
+    """The smallest sum of the two errors of a test under epsilon: those of randomised response."""
+    return 2 * math.exp(-epsilon) / (1 + math.exp(-epsilon))
+
+
+def odds_words(epsilon: Number) -> str:
+    """By how much an epsilon allows odds to change."""
+    times = f"e^{bound(epsilon)}, about 10^{near(epsilon) / math.log(10):.1f}"
+    return f"the odds to change by a factor of {times}"
+
+
+MULTIPLICATIVE = Multiplicative(
+    "multiplicative", "D_Mult", "epsilon",
+    "The largest absolute log ratio of the probabilities of any event (D_Mult, the standard of pure differential "
+    "privacy).",
+    metric=True, composition="sum",
+)  # fmt: skip
+
 
 TOLERANCE = 1e-12
 
@@ -194,4 +278,59 @@ APPROXIMATE_PROFILE = ApproximateProfile(
     "approximate-profile", "D_Mult^.", "epsilon(delta)",
     "The approximate multiplicative premetric for every delta at once.",
     curve=True, separates=False,
+)  # fmt: skip
+
+
+class TotalVariation(Kind):
+    """d_TV: a metric that is 1 between laws without a common output, and never more."""
+
+    mirrored: ClassVar[bool] = True
+    explained: ClassVar[bool] = True
+    largest: ClassVar[Number] = Fraction(1)
+    disjoint_is_largest: ClassVar[bool] = True
+    moved_laws: ClassVar[str] = "a coin"
+    called: ClassVar[str] = "a bound on the total variation"
+    promise: ClassVar[str] = "nothing becomes likelier by more than a stated probability"
+    rules: ClassVar[tuple[Rule, ...]] = (
+        Rule("total-variation", "approximate", lambda t, _, delta: Fraction(0) if t <= delta else None,
+             "Definition of total variation", "no event differs by more than delta", neighbours=True),
+    )  # fmt: skip
+
+    def is_trivial(self, bound: Any, parameter: Parameter) -> bool:
+        """Whether every two laws satisfy a bound."""
+        return bool(bound >= self.largest)
+
+    def attainable(self, bound: Number, parameter: Parameter) -> bool:
+        """Whether some two laws are known to be further apart than a finite bound."""
+        return bound < self.largest
+
+    def between_noise(self, noise: Noise, shift: float, parameter: Parameter) -> float:
+        """The number between two laws of noise of one scale."""
+        return -math.expm1(-shift / 2) if noise == "laplace" else math.erf(shift / math.sqrt(8))
+
+    def coin(self, distance: Number) -> float:
+        """The probability of heads of a coin that is moved by a distance along a line."""
+        return float(distance)
+
+    def told(self, bound: Number, parameter: Parameter) -> Number:
+        """The probability with which a mechanism within this bound may reveal the dataset outright."""
+        return min(bound, self.largest)
+
+    def forbids_telling(self, chance: Number, bound: Number, parameter: Parameter) -> bool:
+        """Whether revealing the dataset outright with this probability is known to break the bound."""
+        return chance > bound
+
+    def tests(self, bound: Number, parameter: Parameter) -> PowerCurve:
+        """The greatest power of tests between laws within a bound."""
+        return approximate_power(0, min(bound, self.largest))
+
+    def least_errors(self, bound: Any, parameter: Parameter) -> float:
+        """The smallest sum of the two error probabilities of a test that a bound allows."""
+        return 1 - float(bound)
+
+
+TOTAL_VARIATION = TotalVariation(
+    "total-variation", "d_TV", "t",
+    "The largest difference of the probabilities of any event.",
+    metric=True, separates=False, composition="sum",
 )  # fmt: skip
