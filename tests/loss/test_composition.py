@@ -24,7 +24,7 @@ from stirred.loss import (
     zcdp_to_approximate,
 )
 from stirred.loss.distributions import composition
-from stirred.loss.distributions import laws as lawful
+from stirred.loss.distributions import loss_distribution as lawful
 from stirred.loss.distributions.composition import compose
 from stirred.loss.distributions.lattice_sums import transform_error
 from stirred.loss.distributions.loss_distribution import (

@@ -14,13 +14,15 @@ from stirred.errors import LossError
 from stirred.loss import hockey_stick
 from stirred.loss.distributions.composition import compose
 from stirred.loss.distributions.lattice_sums import contracted, split
-from stirred.loss.distributions.laws import atoms, convolved, in_place_of
 from stirred.loss.distributions.loss_distribution import (
     approximate_loss,
+    atoms,
+    convolved,
     discrete_gaussian,
     finite_loss,
     gaussian,
     geometric,
+    in_place_of,
     laplace,
     randomised_response,
     sampling_loss,

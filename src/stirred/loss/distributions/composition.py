@@ -43,8 +43,17 @@ from stirred.loss.argument_checks import Number, finite, non_negative, probabili
 from stirred.loss.curves.power_curves import PowerCurve
 from stirred.loss.distributions.directions import Curve, Direction, LatticeDirection, ListedDirection, Margins, Points
 from stirred.loss.distributions.lattice_sums import MOST_POINTS, Sum, common_step, contracted, placed, split
-from stirred.loss.distributions.laws import UNIT, Array, Atoms, GaussianLaw, LaplaceLaw, Law, gathered, in_place_of
-from stirred.loss.distributions.loss_distribution import LossDistribution
+from stirred.loss.distributions.loss_distribution import (
+    UNIT,
+    Array,
+    Atoms,
+    GaussianLaw,
+    LaplaceLaw,
+    Law,
+    LossDistribution,
+    gathered,
+    in_place_of,
+)
 
 Parts = list[tuple[Law, int]]
 
@@ -212,7 +221,7 @@ def compose(
 
 
 def _direction(parts: list[tuple[Law, float, int]], grid: float | None, exact: bool) -> Direction:
-    """One direction."""
+    """The loss of one direction, listed, on a common lattice, or between two laws on a grid."""
     infinite = _infinite([(infinity, n, getattr(law, "blur", 0.0)) for law, infinity, n in parts if infinity > 0])
     laws = _grouped([(law, n) for law, _, n in parts])
     if infinite[0] == 1 or not laws or any(isinstance(law, Atoms) and len(law.losses) == 0 for law, _ in laws):

@@ -26,7 +26,7 @@ import numpy as np
 from stirred._compiled import kernel
 from stirred.loss.curves.power_curves import crossings
 from stirred.loss.distributions.lattice_sums import Sum, Window, refined, window
-from stirred.loss.distributions.laws import UNIT, Array, Atoms
+from stirred.loss.distributions.loss_distribution import UNIT, Array, Atoms
 
 HALF = 2.0
 """A tilt knows a stretch of losses that reaches so many of its standard deviations to both sides of its mean."""
@@ -106,7 +106,7 @@ class Direction(ABC):
         """An epsilon from which on the upper bound is at most delta, or up to which the lower one is at least delta."""
 
     def delta(self, epsilon: float) -> tuple[float, float]:
-        """Bounds at any epsilon >= 0."""
+        """Bounds on delta at any epsilon >= 0."""
         margins = self.margins
         if epsilon >= margins.greatest or math.isinf(epsilon):
             return margins.infinite

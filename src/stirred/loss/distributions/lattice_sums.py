@@ -1,20 +1,19 @@
-"""Laws of a loss on the lattice of multiples of one step: a smaller and a larger one in the convex order of e^-L.
+"""Laws of a loss on the lattice of multiples of one step, below and above the law itself, and sums of them.
 
-*Above*, each atom is split over the two points of the lattice around it so that its mass and its mean of X = e^-L stay
-(Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022, "connect the dots"): a spread, which raises the expectation of
-every convex function of X. Each split adds a variance of at most a quarter of the step squared, so that the error
-falls with the square of the step.
+One law is smaller and one larger in the convex order of e^-L. *Above*, each atom is split over the two points of the
+lattice around it so that its mass and its mean of X = e^-L stay (Doroshenko, Ghazi, Kamath, Kumar and Manurangsi
+2022, "connect the dots"): a spread, which raises the expectation of every convex function of X. Each split adds a
+variance of at most a quarter of the step squared, so that the error falls with the square of the step.
 
-*Below*, the largest convex function with kinks on the lattice that is nowhere above C(k) = E (k - X)_+ is followed from
-k = 0: from each point of the lattice the line to the tangent at C, until the tangent point is passed. Mass moves to the
-next larger X on the lattice, and what the mean of X gained is taken back from the next atoms. The error is of the order
-of the step times the gap between atoms, and falls with the square of the step where atoms are dense.
+*Below*, the largest convex function with kinks on the lattice that is nowhere above C(k) = E (k - X)_+ is followed
+from k = 0: from each point of the lattice the line to the tangent at C, until the tangent point is passed. Mass moves
+to the next larger X on the lattice, and what the mean of X gained is taken back from the next atoms. The error is of
+the order of the step times the gap between atoms, and falls with the square of the step where atoms are dense.
 
-Sums of independent losses on a lattice by Fourier transforms, with a bound on every error.
-
-The law of a loss is tilted: its masses are multiplied by e^(theta L) and divided by their sum. The law of a sum of
-tilted losses is the tilted law of the sum, and theta is chosen so that the tilted sum has its mass where delta is asked
-for. A transform's error is relative to the whole; tilted back it is relative to delta, however small delta is.
+Sums of independent losses are computed by Fourier transforms, with a bound on every error. The law of a loss is
+tilted: its masses are multiplied by e^(theta L) and divided by their sum. The law of a sum of tilted losses is the
+tilted law of the sum, and theta is chosen so that the tilted sum has its mass where delta is asked for. A transform's
+error is relative to the whole; tilted back it is relative to delta, however small delta is.
 
 Errors, and what bounds them:
 
@@ -38,7 +37,7 @@ from numpy.typing import NDArray
 
 from stirred._compiled import kernel
 from stirred._lazy import later
-from stirred.loss.distributions.laws import UNIT, Array, Atoms
+from stirred.loss.distributions.loss_distribution import UNIT, Array, Atoms
 
 CONTRACTION = 1e-13
 """Relative error allowed for the masses that the lower law is made of; they are differences of nearby slopes."""
@@ -205,7 +204,7 @@ class Sum:
 
     @cached_property
     def mass(self) -> float:
-        """All of the mass."""
+        """The mass of the sum: the product of those of its parts."""
         return math.prod(float(np.sum(part.masses)) ** part.count for part in self.parts)
 
     @cached_property
@@ -271,7 +270,7 @@ class Window:
 
 
 def refined(total: Sum, found: Window) -> Window:
-    """The same bounds, the better of which come from further tilts wherever one was rough; monotone."""
+    """Bounds that fall, with those of further tilts wherever the first was rough."""
     lower, upper, rough = found.lower.copy(), found.upper.copy(), found.rough.copy()
     work = 0
     for _ in range(MOST_REFINED):
