@@ -1,13 +1,16 @@
 """How objects show themselves in a notebook or a terminal: briefly, without addresses, and never a cell of the data.
 
-:func:`brief` is for classes whose content may be seen: what is short is shown as it is, what is long is counted or cut.
-:func:`withheld` is for classes that hold confidential data: they show what they are, and nothing that they hold.
-:func:`confidential` makes such a class of fields alone.
+:func:`brief` is for classes whose content may be seen: what is short is shown as it is, what is long is counted or
+cut. :func:`withheld` is for classes that hold confidential data: they show what they are, and nothing that they hold.
+:func:`confidential` makes such a class of fields alone. :func:`html_table` and :func:`html_page` are for what shows
+itself in HTML.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
+from html import escape
 from typing import Any, TypeVar, dataclass_transform
 
 WHOLE = 300
@@ -106,3 +109,27 @@ def _of_array(value: Any) -> str:
     if value.dtype.kind not in "fiu":
         return f"<array of {shape}>"
     return f"<{shape} numbers from {value.min():.6g} to {value.max():.6g}>"
+
+
+# -- tables and pages as HTML, for notebooks: plain, every text escaped, no script --------------------------------
+
+_CELL = "text-align:left;vertical-align:top;padding:2px 10px;"
+_MARKED = _CELL + "background:#fff3c4;"
+
+
+def html_table(head: Sequence[str], rows: Iterable[tuple[Sequence[str], bool]]) -> str:
+    """A table of texts; a row that is marked stands out."""
+    titles = "".join(f'<th style="{_CELL}">{escape(title)}</th>' for title in head)
+    lines = [
+        "<tr>" + "".join(f'<td style="{_MARKED if marked else _CELL}">{escape(cell)}</td>' for cell in cells) + "</tr>"
+        for cells, marked in rows
+    ]
+    return f"<table><thead><tr>{titles}</tr></thead><tbody>{''.join(lines)}</tbody></table>"
+
+
+def html_page(title: str, body: str) -> str:
+    """A complete HTML document that needs no other file."""
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title></head>'
+        f'<body style="font-family:sans-serif"><h1>{escape(title)}</h1>\n{body}\n</body></html>\n'
+    )

@@ -96,9 +96,9 @@ def compare(
     read = [read_named(text) for text in specifications]
     found = verbs.compare(*read, false_alarms=false_alarm, prior=prior)
     if html is not None:
-        from stirred.spec.html import page
+        from stirred._display import html_page
 
-        write_new(html, page("Guarantees side by side", found._repr_html_()))
+        write_new(html, html_page("Guarantees side by side", found._repr_html_()))
     if figures is not None:
         save_pictures([found.drawn()], figures, paper=paper)
     if as_json:

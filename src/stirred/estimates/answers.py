@@ -25,8 +25,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred._display import brief
-from stirred.spec.html import table
+from stirred._display import brief, html_table
 
 Array = NDArray[np.float64]
 
@@ -177,7 +176,7 @@ def first_rows(rows: Sequence[tuple[str, ...]], total: int) -> str:
     """The head and the first of so many rows as an HTML table, for a notebook."""
     head, *shown = rows
     more = [("...", *[""] * (len(head) - 2), f"{total:,} rows in all")] if total > len(shown) else []
-    return table(head, [(row, False) for row in [*shown, *more]])
+    return html_table(head, [(row, False) for row in [*shown, *more]])
 
 
 def json_rows(frame: pl.DataFrame) -> list[dict[str, Any]]:

@@ -26,7 +26,7 @@ from typing import Any
 
 from stirred import errors
 from stirred._calls import refuses_wrong_arguments
-from stirred._display import brief
+from stirred._display import brief, html_table
 from stirred.loss import GaussianCurve, PowerCurve, TradeOff, ZcdpCurve, tradeoff_to_pbdp_delta
 from stirred.loss.argument_checks import Number, probability
 from stirred.semantics.belief_bounds import AnyPriorBelief, PureBelief, TrueRecordBelief
@@ -60,7 +60,6 @@ from stirred.semantics.sentences.templates import SECTIONS, Sources, Statement, 
 from stirred.semantics.swap_exposure import SwapExposure, SwapPair
 from stirred.semantics.testing import gaussian_curve
 from stirred.spec.exact import display, finite_or_none, near, written
-from stirred.spec.html import table
 from stirred.spec.invariant import plural
 from stirred.spec.known_deployments.allocations import Allocation
 from stirred.spec.specification import Specification
@@ -267,7 +266,7 @@ class Explanation:
                     f"<li>{escape(one.words)} <sup>[{sources.number(one.source)}]</sup></li>" for one in said
                 )
                 parts.append(f"<h3>{heading}</h3><ul>{items}</ul>")
-            parts += [table(rows[0], [(row, False) for row in rows[1:]]) for rows in self.tables(name)]
+            parts += [html_table(rows[0], [(row, False) for row in rows[1:]]) for rows in self.tables(name)]
             if name == "summary":
                 parts.append(self.specification._repr_html_())
         listed = "".join(f'<li value="{number}">{escape(words)}</li>' for number, words in sources.listed())

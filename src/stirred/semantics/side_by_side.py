@@ -20,7 +20,7 @@ from typing import Any
 
 from stirred import errors
 from stirred._calls import refuses_wrong_arguments
-from stirred._display import brief
+from stirred._display import brief, html_table
 from stirred.loss import PowerCurve, TradeOff
 from stirred.semantics.explained_numbers import LEVELS, Setting, setting
 from stirred.semantics.pictures.readable import NotDrawn, readable_powers
@@ -35,7 +35,6 @@ from stirred.semantics.sentences.summary import (
     whose,
 )
 from stirred.spec.exact import significant
-from stirred.spec.html import table
 from stirred.spec.invariant import plural
 from stirred.spec.order.block_by_block import (
     EQUAL,
@@ -145,7 +144,7 @@ class SideBySide:
         return "\n\n".join(parts)
 
     def _repr_html_(self) -> str:
-        asked, follows = (table(head, [(row, False) for row in rows]) for head, *rows in self.tables())
+        asked, follows = (html_table(head, [(row, False) for row in rows]) for head, *rows in self.tables())
         said = "".join(f"<p><b>Can these be ranked?</b> {escape(one)}</p>" for one in self.rankings)
         notes = "".join(f"<p>{escape(one)}</p>" for one in self.comparison.notes)
         return f"{said}{asked}<p>{escape(FOLLOWS)}</p>{follows}{notes}"

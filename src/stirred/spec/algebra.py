@@ -15,12 +15,11 @@ from typing import Any
 
 from stirred import errors
 from stirred._calls import refuses_wrong_arguments
-from stirred._display import brief
+from stirred._display import brief, html_table
 from stirred.errors import listed
 from stirred.spec.blocks import Budget, Domain, InputPremetric, Multiverse, OutputPremetric
 from stirred.spec.exact import added, quoted
 from stirred.spec.facts import NOT_STATED, ROW
-from stirred.spec.html import table
 from stirred.spec.invariant import Invariant, merged, missing
 from stirred.spec.order.conversions import Brought, Stop, bring, convert, is_part, scaled
 from stirred.spec.order.finite_flavors import realised_budgets
@@ -41,7 +40,7 @@ class Composition:
 
     def _repr_html_(self) -> str:
         rows = [((step.rule, step.words, step.source), False) for step in self.steps]
-        steps = table(("by", "step", "source"), rows) if rows else ""
+        steps = html_table(("by", "step", "source"), rows) if rows else ""
         return self.specification._repr_html_() + steps
 
 

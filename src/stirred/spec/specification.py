@@ -24,12 +24,11 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 
 from stirred import _bounded_reading, errors
 from stirred._calls import refuses_wrong_arguments
-from stirred._display import brief
+from stirred._display import brief, html_table
 from stirred._lazy import later
 from stirred.spec import facts
 from stirred.spec.blocks import Budget, Domain, InputPremetric, Multiverse, OutputPremetric
 from stirred.spec.exact import Exact, bound, exact, near
-from stirred.spec.html import table
 from stirred.spec.invariant import Invariant, merged, missing
 
 NOT_FOR_RELEASE = "not for release: drawn from a seeded source, which can be repeated"
@@ -73,7 +72,7 @@ class Flavor:
 
     def _repr_html_(self) -> str:
         blocks = [(block.replace("_", " "), str(getattr(self, block))) for block in BLOCKS[:-1]]
-        return table(("block", "flavor"), [(row, False) for row in blocks])
+        return html_table(("block", "flavor"), [(row, False) for row in blocks])
 
     def at(self, budget: Any, conversion: str = "", **more: Any) -> Specification:
         """This flavor with a budget: a specification."""
@@ -257,7 +256,7 @@ class Specification:
         rows.append((("nearest", self.nearest_words()), False))
         rows += [(("mark", mark), True) for mark in self.marks]
         rows += [((f"finding {finding.id}", finding.words), True) for finding in self.findings]
-        return table(("block", self.name or "specification"), rows)
+        return html_table(("block", self.name or "specification"), rows)
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from stirred import _bounded_reading, errors
-from stirred._display import brief
+from stirred._display import brief, html_table
 from stirred._fractions import NOT_A_NUMBER, as_fraction
-from stirred.spec.html import table
 from stirred.spec.invariant import plural
 from stirred.spec.known_deployments.accounts import Erratum
 from stirred.spec.known_deployments.names import data_files
@@ -140,7 +139,7 @@ class Allocation:
             ((query, *(f"{float(self.rho(level, query, rounded=True)):.3g}" for level in self.levels)), False)
             for query in self.queries
         ]
-        return table((f"rho of {self.title or self.name}", *self.levels), rows)
+        return html_table((f"rho of {self.title or self.name}", *self.levels), rows)
 
     @property
     def queries(self) -> tuple[str, ...]:

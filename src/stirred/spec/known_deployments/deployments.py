@@ -15,10 +15,9 @@ from typing import Any
 from pydantic import ConfigDict, TypeAdapter
 
 from stirred import errors
-from stirred._display import brief
+from stirred._display import brief, html_table
 from stirred.spec.exact import Exact
 from stirred.spec.facts import PART_OF, PRODUCTS_NOT_COVERED
-from stirred.spec.html import table
 from stirred.spec.known_deployments.accounts import Erratum, account
 from stirred.spec.known_deployments.names import close, meant, tables
 from stirred.spec.specification import FORMAT_VERSION, KEY, Finding, Specification, from_fields
@@ -93,7 +92,7 @@ class Deployment:
 
     def _repr_html_(self) -> str:
         rows = [(row, False) for row in self._rows()]
-        return self.specification._repr_html_() + table(("deployment", self.name), rows)
+        return self.specification._repr_html_() + html_table(("deployment", self.name), rows)
 
     def __str__(self) -> str:
         rows = [f"{name + ':':18}{words}" for name, words in self._rows()]

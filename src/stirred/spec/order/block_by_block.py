@@ -14,9 +14,8 @@ from dataclasses import asdict, dataclass, field, replace
 
 from stirred import errors
 from stirred._calls import refuses_wrong_arguments
-from stirred._display import brief
+from stirred._display import brief, html_table
 from stirred.loss import PowerCurve, pure_power
-from stirred.spec import html
 from stirred.spec.exact import cases_in_100
 from stirred.spec.invariant import missing
 from stirred.spec.order.conversions import Stop, bring
@@ -77,7 +76,7 @@ class Comparison:
             ((f"{v.first} and {v.second}", v.words), v.stronger == NEITHER) for v in self.verdicts
         ]
         notes: list[tuple[Sequence[str], bool]] = [(("note", note), False) for note in self.notes]
-        return html.table(("block", *self.names, *pairs), rows) + html.table(("together", ""), [*verdicts, *notes])
+        return html_table(("block", *self.names, *pairs), rows) + html_table(("together", ""), [*verdicts, *notes])
 
 
 @refuses_wrong_arguments
