@@ -214,3 +214,19 @@ def _probability(counts: Counts, law: tuple[Fraction, ...]) -> Fraction:
 @cache
 def _log(probability: Fraction) -> float:
     return math.log(probability) if probability else -math.inf
+
+
+def to_other_places(file: Sequence[Sequence[Any]], rates: Sequence[Fraction]) -> dict[tuple[int, ...], Fraction]:
+    """The selected exchange so that all of them change places; selections that do not allow it are made afresh."""
+    slots = range(len(file))
+    moved = {
+        order: tuple(i for i in slots if order[i] != i)
+        for order in itertools.permutations(slots)
+        if all(order[i] == i or file[order[i]][1] != file[i][1] for i in slots)
+    }
+    chances = {
+        chosen: math.prod((rates[i] if i in chosen else 1 - rates[i] for i in slots), start=Fraction(1))
+        for chosen in set(moved.values())
+    }
+    ways, kept = Counter(moved.values()), sum(chances.values())
+    return {order: chances[chosen] / ways[chosen] / kept for order, chosen in moved.items()}

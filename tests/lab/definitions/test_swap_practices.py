@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from rates_oracle import adding, bound, dropping, keeping, reselecting, worst_ratio
-from swap_oracle import partitions
+from swap_oracle import partitions, to_other_places
 
 from stirred.errors import StirredError
 from stirred.lab.definitions.swap_practices import (
@@ -26,7 +26,6 @@ from stirred.lab.definitions.swap_practices import (
     practice,
     reselected,
     tables,
-    to_other_places,
     with_nearest,
 )
 

@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 import polars as pl
 import pytest
+from swap_oracle import to_other_places
 
 from chi_square import FALSE_ALARM, p_value
 from stirred import check, errors
@@ -21,7 +22,6 @@ from stirred.lab.definitions.swap_practices import (
     reselected,
     selected,
     tables,
-    to_other_places,
 )
 from stirred.lab.study.swappers import AcrossStrata, FrozenImputed, NoVacuousSwaps, PerturbedSwap, RatesByRisk
 from stirred.lab.study.swappers.permutation_variants import _to_others

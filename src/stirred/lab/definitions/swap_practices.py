@@ -121,17 +121,6 @@ def paired(rates: Rates) -> Moves:
     return {order: law[moved] / ways[moved] for order, moved in orders.items()}
 
 
-def to_other_places(file: File, rates: Rates) -> Moves:
-    """The selected exchange so that all of them change places; selections that do not allow it are made afresh."""
-    law = selected(rates)
-    places = [record[1] for record in file]
-    every = _permutations(law).items()
-    orders = {order: moved for order, moved in every if all(places[order[i]] != places[i] for i in moved)}
-    ways = Counter(orders.values())
-    kept = sum(law[moved] for moved in ways)
-    return {order: law[moved] / ways[moved] / kept for order, moved in orders.items()}
-
-
 @lru_cache(maxsize=256)
 def swap_moves(rates: tuple[Fraction, ...]) -> tuple[tuple[tuple[int, ...], Fraction], ...]:
     """As this package does: the permutations of one stratum, with their probabilities."""
