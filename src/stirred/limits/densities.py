@@ -136,7 +136,7 @@ class Density:
         return cls(lines, tuple(at), between)
 
     def restricted(self, low: float, high: float) -> Density:
-        """The same between two points, nothing outside. Its mass is what is left: it is not normalised."""
+        """The density between two points, nothing outside. Its mass is what is left: it is not normalised."""
         a, b = max(float(low), self.breaks[0]), min(float(high), self.breaks[-1])
         if not a < b:
             raise errors.not_a_density("This function", "nothing of it lies between these points")

@@ -58,7 +58,7 @@ class _Words:
         return different if known or not shared else f"{different} of one {shared[-1]}"
 
     def moves(self) -> Iterator[str]:
-        """Where they move."""
+        """Where the two records move, as verbs of a sentence."""
         leaf, own = self.search.levels[-1], self.found.levels[-1]
         if own in (joint.SAME, joint.STAYING):
             return
@@ -76,7 +76,7 @@ class _Words:
             yield "move"
 
     def attributes(self) -> Iterator[str]:
-        """What they change in."""
+        """What the two records change in, as verbs of a sentence."""
         ways: dict[str, list[str]] = {}
         for name, own in self.named.items():
             ways.setdefault(_way(own), []).append(name)

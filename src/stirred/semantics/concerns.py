@@ -233,12 +233,12 @@ class PublishedExposure:
 
     @property
     def difference(self) -> Fraction:
-        """Recomputed less printed."""
+        """The rho that follows from the tables, less the printed one."""
         return self.exposure.rho - Fraction(self.published.rho)
 
     @property
     def agrees(self) -> bool:
-        """Whether they agree to the printed digits."""
+        """Whether the printed rho is that of the tables, to the printed digits."""
         places = len(self.published.rho.partition(".")[2])
         return abs(self.difference) <= Fraction(1, 2 * 10**places)
 

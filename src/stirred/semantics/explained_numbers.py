@@ -307,7 +307,7 @@ class Setting:
         return found
 
     def exactly_bounded(self, delta: float) -> Bounds:
-        """The same epsilon of pbdp for the noise of the mechanism itself; where that is rounded coarsely, its rho says
+        """Bounds on epsilon of pbdp for the noise of the mechanism itself; where that is rounded coarsely, its rho says
         more."""
         assert self.exact_beliefs is not None and self.readable is not None
         lower, upper = (bound.epsilon(delta) for bound in self.exact_beliefs)

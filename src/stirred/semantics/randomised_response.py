@@ -166,7 +166,7 @@ class ResponseSummary:
         return float(p * prior / total) if total else None
 
     def text(self) -> str:
-        """For the terminal."""
+        """The summary as text for a terminal."""
         sampled = self.standard_error
         drawn = "" if sampled is None else f"estimated as {sampled:.4g}, and "
         told = (
@@ -197,7 +197,7 @@ class ResponseSummary:
         return "\n".join([heading, *map(bullet, said)]) + f"\n\n{columns(rows, numbers_right=True)}\n"
 
     def to_json(self) -> str:
-        """All numbers; what is infinite is null."""
+        """All numbers as JSON; what is infinite is null."""
         fields: dict[str, Any] = {
             "stirred_responses": 1,
             "yes": self.yes,

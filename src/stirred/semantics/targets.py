@@ -281,7 +281,7 @@ def _said(value: Fraction) -> str:
 
 @dataclass(frozen=True)
 class TargetAnswer:
-    """What became of one target."""
+    """One target: whether it is met, its value before and after, its limit and what it costs."""
 
     target: str
     met: bool

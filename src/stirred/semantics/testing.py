@@ -341,7 +341,7 @@ def _words(specification: Specification, distance: Fraction | float) -> str:
 
 
 def _distributions(premetric: InputPremetric, distance: Fraction | float) -> str:
-    """The same between two distributions of the data, which have no records of their own."""
+    """What differs between two distributions of the data, which have no records of their own."""
     if premetric.kind == "table":
         return "one listed distribution stands in place of another"
     if premetric.kind == "relation":

@@ -1,23 +1,21 @@
-"""Lower confidence bounds on what a mechanism reveals, from its outputs in many runs on two inputs.
+"""Lower confidence bounds on what a mechanism reveals: from many runs on two inputs, or from one run with many coins.
 
-Events are found on the first half of the runs on each input and counted on the second half, one event for each number
-that is reported, so that nothing is gained by trying many. Any event makes two coins of the two laws, and whatever
-bounds the laws bounds the coins (data processing); what the coins need at least is bounded in ``joint_bounds``. The
-runs must be independent. A small bound says nothing: the pair of inputs, the event or the number of runs may be poor.
+*Many runs.* Events are found on the first half of the runs on each input and counted on the second half, one event
+for each number that is reported, so that nothing is gained by trying many. Any event makes two coins of the two laws,
+and whatever bounds the laws bounds the coins (data processing); what the coins need at least is bounded in
+:mod:`stirred.lab.audit.two_counts`. The runs must be independent. A small bound says nothing: the pair of inputs, the
+event or the number of runs may be poor.
 
-Events that tell two inputs of a mechanism apart, found on some runs so that they can be tested on others.
+*Events.* By the lemma of Neyman and Pearson the best ones collect the outputs whose likelihood ratio is largest.
+Outputs are put into cells, and cells are taken in the order of the ratio that the runs suggest; numbers also in their
+own order, which needs no estimate. Whatever is chosen, a bound from other runs is valid: a poor choice only makes it
+small.
 
-By the lemma of Neyman and Pearson the best events collect the outputs whose likelihood ratio is largest. Outputs are
-put into cells, and cells are taken in the order of the ratio that the runs suggest; numbers also in their own order,
-which needs no estimate. Whatever is chosen here, a bound from other runs is valid: a poor choice only makes it small.
-
-A lower confidence bound on epsilon from a single run of a mechanism on an input that holds many secret coins.
-
-Each of many independent fair coins decides one thing about the input, such as which of two records a stratum holds;
-from the output somebody guesses as many of the coins as they like. If changing one coin changes the law of the output
-within epsilon, then, whatever the output, the number of right guesses is stochastically at most binomial with success
-e^epsilon / (1 + e^epsilon) (Steinke, Nasr and Jagielski 2023, section 5). Which coins are guessed may depend on the
-output, but not on the coins.
+*One run.* Each of many independent fair coins decides one thing about the input, such as which of two records a
+stratum holds; from the output somebody guesses as many of the coins as they like. If changing one coin changes the
+law of the output within epsilon, then, whatever the output, the number of right guesses is stochastically at most
+binomial with success e^epsilon / (1 + e^epsilon) (Steinke, Nasr and Jagielski 2023, section 5). Which coins are
+guessed may depend on the output, but not on the coins.
 """
 
 from __future__ import annotations
@@ -100,7 +98,7 @@ class Candidates:
 
     @classmethod
     def of(cls, first: Outputs, second: Outputs) -> Candidates:
-        """From the runs on which events are found."""
+        """The candidates among the outputs of the runs on which events are found."""
         cells = _cells(first, second)
         sizes, counts, other = _sizes(cells.count), _counts(cells, first), _counts(cells, second)
         own = [np.arange(cells.count), np.arange(cells.count)[::-1]] if isinstance(cells, _Ranges) else []
@@ -267,7 +265,7 @@ class _Ranges:
 
 @dataclass(frozen=True, eq=False)
 class _Values:
-    """The same of any outputs: those that were seen at least twice, each by itself, and all others together."""
+    """A division of outputs that are not numbers into cells: each one seen at least twice, and all others together."""
 
     codes: Mapping[Hashable, int]
 

@@ -4,10 +4,9 @@ Each question compares draws with exact probabilities of the stated law (:mod:`s
 p-value is exact or too large (:mod:`stirred.lab.audit.p_values`), so the false-alarm rate holds for any number of
 draws. An audit sees what draws can show: errors of about one part in the square root of their number.
 
-Reads the draws that are to be audited: from a text file, a column of a table, or what a program prints.
-
-Text has one number on each line. Whole numbers are read as such, of any size up to 64 bits; if any is not whole, all
-are read as floating-point numbers. A program is run without a shell, for a limited time, and what it prints is bounded.
+Draws are read from a text file, a column of a table, or what a program prints. Text has one number on each line. Whole
+numbers are read as such, of any size up to 64 bits; if any is not whole, all are read as floating-point numbers. A
+program is run without a shell, for a limited time, and what it prints is bounded.
 """
 
 from __future__ import annotations

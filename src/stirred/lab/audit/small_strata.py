@@ -73,7 +73,7 @@ class StratumType:
 
     @property
     def size(self) -> int:
-        """Its records."""
+        """How many records each of these strata has."""
         return len(self.rules)
 
     def law(self, rates: Sequence[float], later: Sequence[float], twice: int | None = None) -> dict[int, float]:

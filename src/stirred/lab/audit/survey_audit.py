@@ -179,7 +179,7 @@ class Seen:
         self._index = pl.DataFrame(names, schema=dict.fromkeys(KEYS, pl.String), orient="row").with_row_index("place")
 
     def add(self, made: Tables) -> None:
-        """One run."""
+        """Add what one run of the program measured."""
         places, values = self._placed(made)
         self.runs += 1
         first = np.unique(places, return_index=True)[1]

@@ -2,15 +2,13 @@
 
 The law is that of Algorithm 3.2.1 (:mod:`stirred.lab.audit.laws`); of plans with rates by rule, merged values or
 rounds, that of small strata (:mod:`stirred.lab.audit.small_strata_laws`), and then Algorithm 3.2.1 on a file in which
-these are idle. A program is a function from tables to tables, and
-nothing is assumed about how it works. An audit that finds nothing proves nothing: faults smaller than those that its
-last lines name stay unseen.
+these are idle. A program is a function from tables to tables, and nothing is assumed about how it works. An audit
+that finds nothing proves nothing: faults smaller than those that its last lines name stay unseen.
 
-Looks at what one run of a swapping program gave: what is plainly wrong with it, and else which records moved.
-
-No chance is involved here. A release has the columns of the plan; every record is there once with what is kept of it;
-every stratum has the swap values that it had; ids are new; linked rows stay with their record. Only a release that is
-whole in this sense shows a permutation, so one that is not ends an audit.
+What is plainly wrong with a run is seen first, and no chance is involved there. A release has the columns of the
+plan; every record is there once with what is kept of it; every stratum has the swap values that it had; ids are new;
+linked rows stay with their record. Only a release that is whole in this sense shows a permutation, so one that is not
+ends an audit.
 """
 
 from __future__ import annotations

@@ -1,15 +1,13 @@
-"""The questions that are put to the runs of a swapping program, each with a p-value that is never too small.
+"""The questions put to the runs of a swapping program, with safe p-values, and which faults they find how surely.
 
 They rest on the law of Algorithm 3.2.1 and on nothing else: how many records of a stratum are selected, which ones,
 where their values go, and that strata and runs are independent. Each question looks at the runs in all the ways in
-which a program may go wrong there, and pays for their number.
+which a program may go wrong there, and pays for their number; no p-value is too small.
 
-Which faults of a swapping program an audit of a given size finds, and how surely: computed from the laws.
-
-A fault changes the law of what a question looks at. Its power is the probability that the p-value then falls below what
-is allotted to the question; sums of many independent terms are taken as normal, and chi-square statistics as
-noncentral. :func:`smallest_rate` and :func:`smallest_bias` turn this round, and give the smallest effects that are
-found with a given power.
+A fault changes the law of what a question looks at. The power of an audit of a given size is the probability that the
+p-value then falls below what is allotted to the question; sums of many independent terms are taken as normal, and
+chi-square statistics as noncentral. :func:`smallest_rate` and :func:`smallest_bias` turn this round, and give the
+smallest effects that are found with a given power.
 """
 
 from __future__ import annotations
@@ -76,7 +74,7 @@ _BY_THE_RATE = "If the rate itself is another one (see above), that alone can ex
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SeenRun:
-    """What is kept of one run."""
+    """What is kept of one run of the program: who moved, and what the orders of rows and ids say."""
 
     moved: Moved
     order: OrderSeen
@@ -88,14 +86,14 @@ class SeenRun:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SeenRuns:
-    """All runs of one audit."""
+    """All runs of one audit, numbered in the orders that questions look at."""
 
     made: MadeFile
     runs: tuple[SeenRun, ...]
 
     @cached_property
     def moved(self) -> Moved:
-        """The groups of all runs."""
+        """The moved records of all runs, by run and stratum."""
         return together([one.moved for one in self.runs])
 
     @cached_property
@@ -121,12 +119,12 @@ class SeenRuns:
 
     @cached_property
     def contrasts(self) -> dict[str, tuple[Floats, Floats]]:
-        """By order, the sums of :func:`contrasts`."""
+        """By order of the records, what shuffles and patterns of their permutations add up to (:func:`contrasts`)."""
         return {name: contrasts(one, self.moved.starts) for name, one in self.permutations.items()}
 
 
 def answers(seen: SeenRuns) -> list[Answer]:
-    """All questions about the law."""
+    """The answers to all questions about the law of a swap."""
     return [*_selection(seen), *_permutations(seen), *_independence(seen), *_order(seen)]
 
 

@@ -1,35 +1,25 @@
-"""Makes the file on which a swapping program is tried, so that everything the program does to it can be seen.
+"""Made files on which a swapping program is tried, and what its releases show: who got whose values, in which order.
 
-Within a stratum every record has a held value and a swap value of its own, so the release shows which record received
-whose swap values: the permutation that the program drew. All values are whole numbers without a meaning; nothing is
-taken from anybody's data. Held values, swap values, ids and the order of the rows are drawn independently of each
-other, so that each of them could betray the others only through the program.
+*The file.* Within a stratum every record has a held value and a swap value of its own, so the release shows the
+permutation that the program drew. All values are whole numbers without a meaning; nothing is taken from anybody's
+data. Held values, swap values, ids and the order of the rows are drawn independently of each other, so that each of
+them could betray the others only through the program. Records are numbered by stratum and, within it, in the order of
+the file. Rates by rule, merged values and later rounds are to be idle in such a file: what rules name is alike
+everywhere, no value is one of the plan, and what a later round matches on differs within a stratum. Whether all have
+one rate then is for :func:`stirred.lab.audit.small_strata.make_idle` to find out.
 
-Rates by rule, merged values and later rounds are to be idle in such a file: what rules name is alike everywhere, no
-value is one of the plan, and what a later round matches on differs within a stratum. Whether all have one rate then
-is for :func:`stirred.lab.audit.small_strata.make_idle` to find out.
+*The permutations.* A moved record is one that a release shows with the swap values of another. What is summed up has
+a mean that is known for every program that keeps its promise. The integers that a shuffle draws can be read off its
+result: the shuffle of Fisher and Yates fills position i by the element at position j(i) <= i of what is left, so each
+permutation has one sequence of integers. In a uniform derangement j(i) is equally likely to be any number below i:
+renaming the positions below i leaves the law as it is and renames j(i) with them. So in :func:`contrasts` integers in
+the lower half count 1 and those in the upper half -1, and their sum has mean 0.
 
-Records are numbered by stratum and, within it, in the order in which they stand in the file.
-
-Reads from a released table which record received whose swap values, and sums up the permutations that were drawn.
-
-A moved record is one that a release shows with the swap values of another: in a made file all of a stratum differ, so
-these are the selected ones. What is summed up has a mean that is known for every program that keeps its promise.
-
-The integers that a shuffle draws can be read off its result. The shuffle of Fisher and Yates fills position i by the
-element at position j(i) <= i of what is left, so each permutation has one sequence of integers. In a uniform
-derangement j(i) is equally likely to be any number below i: renaming the positions below i leaves the law as it is and
-renames j(i) with them. So in :func:`contrasts` integers in the lower half count 1 and those in the upper half -1, and
-their sum has mean 0.
-
-Does the order of released rows betray the input? Rows may be shuffled, or sorted by what is released.
-
-Then the order says nothing about where records stood in the file, which of them moved, or whose values they had. The
-made file stands in an order of its own, drawn uniformly, so a sorted release is as foreign to it as a shuffled one. The
-order of new ids is looked at in the same way, where it is another one.
-
-Orders of several runs may be the same (sorted ones nearly are), so what concerns the order of the file is tested run by
-run and the smallest p-value is taken as often as there are runs.
+*The order.* Rows may be shuffled, or sorted by what is released. Then their order says nothing about where records
+stood in the file, which of them moved, or whose values they had: the made file stands in an order of its own, so a
+sorted release is as foreign to it as a shuffled one. New ids are looked at in the same way, where their order is
+another one. Orders of several runs may be the same (sorted ones nearly are), so what concerns the order of the file
+is tested run by run and the smallest p-value is taken as often as there are runs.
 """
 
 from __future__ import annotations
@@ -371,7 +361,7 @@ PATTERNS = ("rank of receiver times rank of giver", "givers that stand later", "
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ReadRun:
-    """What one released table shows."""
+    """What one released table shows: rows that are wrong or missing, and by record whose swap values it has."""
 
     rows: int
     unknown_records: int
@@ -588,7 +578,7 @@ stats = later("scipy.stats")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OrderSeen:
-    """What the order of one release says."""
+    """P-values and sums that tell whether the order of one release betrays the input."""
 
     input_order: float
     """P-value: whether rows stand as in the file, all of them or within strata or one after another."""

@@ -377,7 +377,7 @@ def _agreements(seen: Seen, agreements: Sequence[Agreement]) -> list[tuple[float
 
 
 def _between_queries(seen: Seen) -> list[tuple[float, str]]:
-    """The same for the signs of any two queries."""
+    """How signs of noise agree between any two queries: p-values, with words for the pair."""
     found = []
     for one in range(len(seen.planned)):
         for other in range(one):

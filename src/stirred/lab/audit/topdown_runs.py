@@ -1,15 +1,12 @@
-"""Makes small data for an audit of TopDown measurements, and knows the true answer to every query of the plan.
+"""Made data for an audit of TopDown measurements with the true answer to every query, and the noise that runs show.
 
 Places and records are invented from the plan alone; no confidential data are read. Some places are empty and some
-cells hold nothing, others hold a few records or a dozen, so that noise which depends on the count shows. The invariant
-a reader must know: the data keep the plan's zeros and constraints, as every program that follows the plan demands.
+cells hold nothing, others hold a few records or a dozen, so that noise which depends on the count shows. The data
+keep the plan's zeros and constraints, as every program that follows the plan demands.
 
-What the runs of a program for TopDown show: every value's noise, added up into what the questions of an audit need.
-
-Noise is the measured value minus the true count of the made data. Only sums, counts and signs are kept, so memory does
-not grow with the number of runs. The invariant a reader must know: each value enters with its own place, that of its
-table, level, geounit, query and cell; rows without a place, rows that repeat one and places without a row are counted
-apart.
+Noise is the measured value minus the true count of the made data. Only sums, counts and signs are kept, so memory
+does not grow with the number of runs. Each value enters with its own place, that of its table, level, geounit, query
+and cell; rows without a place, rows that repeat one and places without a row are counted apart.
 """
 
 from __future__ import annotations
@@ -273,7 +270,7 @@ class Seen:
         self.cells = [np.zeros(len(edges) + 1, dtype=np.int64) for edges in self.edges]
 
     def add(self, made: Tables) -> None:
-        """One run."""
+        """Add what one run of the program measured."""
         frame = measurements_of(self._with_table(made), KEYS)
         keys = frame.select(KEYS)
         if self._keys is None or not keys.equals(self._keys):

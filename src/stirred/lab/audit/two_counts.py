@@ -175,7 +175,7 @@ def joint_p_value(counts: Counts, measure: Measure, promise: float, false_alarm:
 
 
 def require_rate(name: str, value: float) -> float:
-    """A probability that is neither 0 nor 1."""
+    """The number, if it is a probability that is neither 0 nor 1; else refused."""
     number = as_float(name, value, "between 0 and 1")
     if not 0 < number < 1:
         raise parameter_out_of_range(name, value, "between 0 and 1")

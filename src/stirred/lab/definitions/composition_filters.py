@@ -127,12 +127,12 @@ class Filter:
 
     @property
     def limit(self) -> Fraction:
-        """The largest sum."""
+        """The largest sum of losses that the filter lets pass."""
         return self._limit
 
     @property
     def spent(self) -> Fraction:
-        """The sum so far."""
+        """The sum of the losses that were let through so far."""
         return self._spent
 
     @property

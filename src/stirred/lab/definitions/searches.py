@@ -41,7 +41,7 @@ class Found:
     parts: tuple[Array, ...]
 
     def check(self) -> bool:
-        """Whether it stands, computed again."""
+        """Whether the counterexample stands when its numbers are computed again."""
         raise NotImplementedError
 
     def smaller(self) -> Iterator[tuple[Array, ...]]:
@@ -88,7 +88,7 @@ class Processed(Found):
         return self._lost(self.parts[:1], self.after)
 
     def smaller(self) -> Iterator[tuple[Array, ...]]:
-        """The same with one output less, before or after processing."""
+        """Smaller counterexamples, with one output less before or after processing."""
         laws, kernel = self.parts
         for one, two in permutations(range(len(kernel)), 2):
             yield _joined(laws, one, two), np.delete(kernel, two, axis=0)

@@ -111,7 +111,7 @@ class DistortionModel(Expectations):
 
     @property
     def distance(self) -> DistortingFunction:
-        """The distorting function."""
+        """The distance in which the members are within the radius, as a function of two laws."""
         return distorting_function(self.function)
 
     def contains(self, p: ArrayLike) -> NDArray[np.bool_]:

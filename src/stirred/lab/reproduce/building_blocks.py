@@ -1,11 +1,7 @@
-"""Numbers of chapter 1 of the thesis: the scale of epsilon, prices of privacy, whether to respond.
+"""Numbers of chapters 1 and 2, section 4.3 and appendix A of the thesis: prices of privacy, the five building blocks.
 
-Numbers and statements about the five building blocks: chapter 2 and section 4.3 of the thesis.
-
-Propositions are checked by enumeration: on an example of their own, or on a dozen mechanisms over four listed datasets.
-The tests check thousands.
-
-Statements of appendix A of the thesis, by enumeration over listed datasets.
+Propositions are checked by enumeration: on an example of their own, or on a dozen mechanisms over four listed
+datasets. The tests check thousands.
 """
 
 from __future__ import annotations

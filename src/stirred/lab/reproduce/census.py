@@ -62,7 +62,7 @@ def das_rho(records: int = 1) -> Fraction:
 
 
 def das_epsilon(records: int = 1) -> float:
-    """Epsilon of the same."""
+    """Epsilon of all primary products of 2020, composed, by the classical conversion."""
     return float(as_approximate(_overall(records), DELTA, "classical").budget.number)
 
 

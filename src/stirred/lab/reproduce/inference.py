@@ -1,7 +1,4 @@
-"""Numbers about limits of inference: chapter 5 of the thesis, and the paper that it comes from.
-
-Numbers about distances between measures: appendix C of the thesis, and the paper that it comes from.
-"""
+"""Numbers about limits of inference and distances of measures: chapter 5 and appendix C of the thesis, the paper."""
 
 from __future__ import annotations
 

@@ -1,11 +1,9 @@
-"""Numbers and errata about surveys, chapters 6 to 8 of the thesis, counted out on very small frames.
+"""Numbers and errata about surveys: chapters 6 to 8 of the thesis.
 
-Keep in mind: nothing here asks ``stirred.survey``; what is computed with it is in ``survey_guarantees.py``.
-
-Guarantees about surveys, computed with ``stirred.survey``: settings, sampling, weights, attackers; and Table 8.1.
-
-Where the source prints a formula, our sensitivity is compared with that formula at several frames, and the row shows
-the formula if they agree everywhere. Where it states what sampling does, samples of very small frames are listed.
+What needs no surveys is counted out on very small frames. Settings, sampling, weights and attackers are computed with
+``stirred.survey``: where the source prints a formula, our sensitivity is compared with that formula at several frames,
+and the row shows the formula if they agree everywhere; where it states what sampling does, samples of very small frames
+are listed.
 """
 
 from __future__ import annotations

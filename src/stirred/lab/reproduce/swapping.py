@@ -1,8 +1,6 @@
-"""Swaps of few records that statements are tried on, and how far their tables are apart.
+"""Numbers about swapping: chapters 3 and 4 and appendix B of the thesis, the working paper, the slides.
 
-Numbers about swapping: chapters 3 and 4 of the thesis, the working paper, the slides.
-
-Statements of appendix B of the thesis: the proof and the optimality of Theorem 3.2.4, by enumeration.
+The proof and the optimality of Theorem 3.2.4 are tried on all swaps of few records, by enumeration.
 """
 
 from __future__ import annotations

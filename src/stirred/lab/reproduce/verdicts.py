@@ -1,10 +1,7 @@
-"""Whether our number agrees with the printed one, to the digits that were printed.
+"""Computes published numbers again and says whether ours agree with the printed ones, to the digits that were printed.
 
-Compute the chosen items and put the result together: text for a terminal, JSON, and a page.
-
-The page ``docs/reproduced.md`` and the file ``docs/reproduced-rows.json``, written from the result.
-
-Run ``make reproduced`` after a change; a test compares.
+The result is text for a terminal, JSON, and the page ``docs/reproduced.md`` with the file
+``docs/reproduced-rows.json``. Run ``make reproduced`` after a change; a test compares.
 """
 
 from __future__ import annotations
@@ -76,7 +73,7 @@ class Row:
 
 
 def row_of(item: Item) -> Row:
-    """Compute an item and compare."""
+    """The line of an item: our number, computed, and whether it agrees with the printed one."""
     if item.cannot or item.missing:
         relation = "" if item.relation == "rounds to" else item.relation
         return _row(item, "", item.expected, item.cannot or f"needs {item.missing}", relation=relation)
@@ -273,7 +270,7 @@ class Reproduction:
         return "\n".join([*lines, "", summary(self.counts), ""]).lstrip("\n")
 
     def to_fields(self) -> dict[str, Any]:
-        """All of it, ready for JSON."""
+        """All rows with their verdicts, as a dictionary that JSON can hold."""
         head = ("id", "document", "chapter", "place", "what")
         names = (*head, "published", "relation", "ours", "verdict", "why", "tests")
         return {
@@ -285,7 +282,7 @@ class Reproduction:
         }
 
     def to_json(self) -> str:
-        """All of it as JSON."""
+        """All rows with their verdicts, as JSON text."""
         return json.dumps(self.to_fields(), indent=1, ensure_ascii=False) + "\n"
 
     @property
@@ -374,7 +371,7 @@ do not edit it. `stirred reproduce` prints the same on a terminal, `stirred repr
 
 
 def page(result: Reproduction) -> str:
-    """The page as Markdown."""
+    """The page ``docs/reproduced.md``: every row, by document and chapter."""
     parts = [_HEAD, summary(result.counts) + "\n"]
     for document, of_document in groupby(result.rows, lambda row: row.document):
         known = documents()[document]

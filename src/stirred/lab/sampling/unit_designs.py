@@ -77,7 +77,7 @@ class _AllAlike(Design):
 
     @abstractmethod
     def _chances(self, population: int) -> tuple[Fraction, Fraction]:
-        """Of a unit, and of a pair."""
+        """The probability that a unit is sampled, and that a pair is."""
 
 
 @dataclass(frozen=True)
@@ -412,7 +412,7 @@ class Poisson(_BySize):
 
 
 class _BySizeAndNumber(_BySize, OfFixedSize):
-    """The same for a number of units that is fixed."""
+    """Probabilities proportional to size, for a number of units that is fixed."""
 
     @property
     def _expected(self) -> Fraction:

@@ -286,7 +286,7 @@ class Study:
 
     @property
     def note(self) -> str:
-        """Who may see this."""
+        """The note that says who may see the study."""
         return GENERATED_NOTE if self.generated else NOTE
 
     @property

@@ -87,7 +87,7 @@ def swap_power_curve_up_to(largest: int, rate: Fraction | float | str) -> PowerC
 def swap_power_curve_of_rates(
     first: Fraction | float | str, second: Fraction | float | str, others: Mapping[Fraction, int]
 ) -> PowerCurve:
-    """The same for two records with rates of their own, in a stratum whose ``others`` have these rates.
+    """The power for two records with rates of their own, in a stratum whose ``others`` have these rates.
 
     >>> swap_power_curve_of_rates("0.5", "0.5", {Fraction("0.02"): 98}).power([0.01, 0.05, 0.1]).round(4).tolist()
     [0.1491, 0.371, 0.5481]

@@ -36,7 +36,7 @@ class _AsData:
         _not_empty(parts, getattr(self, parts))
 
     def to_fields(self) -> dict[str, Any]:
-        """All of it, ready for JSON."""
+        """The picture as a dictionary that JSON can hold."""
         return {"kind": self.kind, **json.loads(json.dumps(asdict(self)))}  # type: ignore[call-overload]
 
 

@@ -89,7 +89,7 @@ class Statement:
         return self.id.partition(".")[0]
 
     def to_fields(self) -> dict[str, Any]:
-        """All of it, ready for JSON; numbers as floats, infinite ones as text."""
+        """The sentence with its facts as a dictionary that JSON can hold; infinite numbers are text."""
         facts = {name: _field(fact) for name, fact in self.facts.items()}
         return {
             "id": self.id,
@@ -127,7 +127,7 @@ def say(name: str, /, **facts: Fact) -> Statement:
 
 
 def of_distributions(statement: Statement) -> Statement | None:
-    """The same where not datasets but distributions of them are compared; None where it has no meaning there."""
+    """The sentence in the words for distributions of datasets; None where it has no meaning there."""
     words = templates()[statement.id].of_distributions
     if words == "":
         return None

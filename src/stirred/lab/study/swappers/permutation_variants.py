@@ -56,7 +56,7 @@ _LISTED = 6
 
 @dataclass(frozen=True)
 class Permutation(Swapper):
-    """What all variants have.
+    """What all variants of the Permutation Swapping Algorithm share: the columns, the rate, the strata, the swap.
 
     Parameters
     ----------
