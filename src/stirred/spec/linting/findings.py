@@ -12,13 +12,13 @@ from functools import cache
 
 from stirred._calls import refuses_wrong_arguments
 from stirred._sentences import read_sentences
-from stirred.spec.linting import datasets, making, standards
+from stirred.spec.linting import budgets, datasets
 from stirred.spec.linting.rules import BLOCKS, Rule
 from stirred.spec.specification import Finding, Specification
 
 __all__ = ["Rule", "lint", "rules", "table"]
 
-MODULES = (datasets, standards, making)
+MODULES = (datasets, budgets)
 """Where the functions of rules are: ``late_start`` looks at one specification, ``late_start_than`` also at an earlier
 one, for the rule ``late-start``."""
 
