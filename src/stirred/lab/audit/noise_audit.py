@@ -16,7 +16,6 @@ import os
 import selectors
 import shlex
 import shutil
-import signal
 import subprocess  # nosec B404 # runs the program that the user names, with a list of arguments and no shell
 import sys
 import tempfile
@@ -50,6 +49,7 @@ from stirred.lab.audit.p_values import (
     spread_power,
     telling_length,
 )
+from stirred.lab.audit.programs import end, start
 from stirred.lab.audit.results import FALSE_ALARM, Audit, Result, require_effort, shares
 
 SECONDS = 600.0
@@ -107,19 +107,15 @@ def printed_draws(command: str, seconds: float = SECONDS) -> NDArray[Any]:
         raise errors.draws_command(command, "there is no such program")
     with tempfile.TemporaryFile() as complaints:
         try:
-            running = subprocess.Popen(  # nosec B603 # a list of arguments, no shell
-                [program, *words[1:]],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=complaints,
-                start_new_session=True,
-            )
+            running = start([program, *words[1:]], complaints)
         except OSError as problem:
             raise errors.draws_command(command, problem.strerror or "it cannot be run") from None
         try:
-            text = _printed(running, command, seconds)
+            assert running.stdout is not None
+            with running.stdout as pipe:
+                text = _printed(running, pipe.fileno(), command, seconds)
         finally:
-            _end(running)
+            end(running)
         if running.returncode != 0:
             complaints.seek(max(0, complaints.tell() - 2000))
             lines = complaints.read().decode("utf-8", "replace").strip().splitlines()
@@ -128,17 +124,16 @@ def printed_draws(command: str, seconds: float = SECONDS) -> NDArray[Any]:
     return numbers_of(text, "what the program printed")
 
 
-def _printed(running: subprocess.Popen[bytes], command: str, seconds: float) -> bytes:
+def _printed(running: subprocess.Popen[bytes], pipe: int, command: str, seconds: float) -> bytes:
     """All that a program prints until it ends."""
-    assert running.stdout is not None
     deadline, parts, size = time.monotonic() + seconds, [], 0
     with selectors.DefaultSelector() as ready:
-        ready.register(running.stdout, selectors.EVENT_READ)
+        ready.register(pipe, selectors.EVENT_READ)
         while True:
             left = deadline - time.monotonic()
             if left <= 0 or not ready.select(left):
                 raise errors.draws_command(command, f"it did not end within {seconds:g} seconds")
-            part = os.read(running.stdout.fileno(), _PART)
+            part = os.read(pipe, _PART)
             if not part:
                 break
             parts.append(part)
@@ -150,15 +145,6 @@ def _printed(running: subprocess.Popen[bytes], command: str, seconds: float) -> 
     except subprocess.TimeoutExpired:
         raise errors.draws_command(command, f"it did not end within {seconds:g} seconds") from None
     return b"".join(parts)
-
-
-def _end(running: subprocess.Popen[bytes]) -> None:
-    """End a program that still runs, and all that it started."""
-    if running.poll() is None:
-        os.killpg(running.pid, signal.SIGKILL)
-        running.wait()
-    if running.stdout is not None:
-        running.stdout.close()
 
 
 def _bounded(text: bytes, where: str) -> bytes:

@@ -160,7 +160,7 @@ class CommandProgram:
         started, printed, said = None, None, []
         try:
             with _uninterrupted():  # or nobody would know of a process that has just been started
-                started = _start([program, *arguments[1:]])
+                started = start([program, *arguments[1:]])
             assert started.stdout is not None
             printed = _LastBytes(started.stdout)
             code = started.wait(self.seconds)
@@ -170,7 +170,7 @@ class CommandProgram:
             raise errors.program_hangs(self.seconds) from None
         finally:  # also at Ctrl-C, which does not reach another session
             if started is not None:
-                _end(started)
+                end(started)
             if printed is not None:
                 said = printed.lines()
         if code != 0:
@@ -178,13 +178,13 @@ class CommandProgram:
             raise errors.program_failed(how, said)
 
 
-def _start(arguments: Sequence[str]) -> subprocess.Popen[bytes]:
+def start(arguments: Sequence[str], errors_to: int | IO[bytes] = subprocess.STDOUT) -> subprocess.Popen[bytes]:
     """Start a program in a session of its own, so that all of it can be ended together."""
     return subprocess.Popen(  # nosec B603 # a list of arguments, no shell: what the user asked to be run
         list(arguments),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
+        stderr=errors_to,
         start_new_session=True,
     )
 
@@ -227,7 +227,7 @@ class _LastBytes:
         return [line for line in printed if line.strip()][-_SHOWN_LINES:]
 
 
-def _end(started: subprocess.Popen[bytes]) -> None:
+def end(started: subprocess.Popen[bytes]) -> None:
     """Kill what is left of a run: the program itself, and all processes of its session."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(started.pid, signal.SIGKILL)
