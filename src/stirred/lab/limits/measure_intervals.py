@@ -1,20 +1,18 @@
 """Sets of measures on finitely many outcomes: intervals of measures and of probabilities (section 5.3).
 
-Two sets, each with the smallest and largest value of any expectation, which are attained:
+Three sets, each with the smallest and largest value of any expectation, which are attained:
 
 * :class:`MeasureInterval`, I(L, U): measures between two others; expectations are those of its members after
   normalising, mu(f)/mu(1), a linear-fractional programme (DeRobertis and Hartigan 1981);
 * :class:`ProbabilityInterval`, I_1(L, U): its members that are probabilities; a linear programme, and given an event
-  again a linear-fractional one.
+  again a linear-fractional one;
+* :class:`DensityRatioNeighbourhood`, N_r(P): the probabilities near one, all odds within a factor e^r (section 5.8). It
+  is the normalised interval of measures I(e^-r P, P), so that its expectations are those of :class:`MeasureInterval`,
+  and it stays one under conditioning.
 
-Keep in mind: no programme is solved by iteration. Sort the outcomes by the function; a best member
-is then high on the first outcomes and low on the others (with one in between where the total is fixed), and only where
-it changes must be found. Density-ratio neighbourhoods are in :mod:`stirred.lab.limits.measure_intervals`.
-
-Density-ratio neighbourhoods: the probabilities near one, all odds within a factor e^r (section 5.8).
-
-Keep in mind: the neighbourhood is the normalised interval of measures I(e^-r P, P), so that its
-expectations are those of :class:`MeasureInterval`, and it stays one under conditioning.
+Keep in mind: no programme is solved by iteration. Sort the outcomes by the function; a best member is then high on
+the first outcomes and low on the others (with one in between where the total is fixed), and only where it changes
+must be found.
 """
 
 from __future__ import annotations

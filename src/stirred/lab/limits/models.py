@@ -1,8 +1,8 @@
-"""What somebody believes before an output is seen: a prior of theta, and a model of the data given theta.
+"""What somebody believes before an output is seen: a prior of theta, a model of the data given theta, a law of noise.
 
-Laws of noise as a reader of an output sees them: how probable the output is, given each answer without noise.
-
-The data of a model as a list, with how probable an output is given each of them: sums over the data.
+Noise is seen as a reader of an output sees it: how probable the output is, given each answer without noise. A
+:class:`Listing` has the data of a model as a list, with how probable an output is given each of them, for sums over
+the data.
 """
 
 from __future__ import annotations

@@ -1,26 +1,24 @@
 """Exact posteriors behind Figure 5.4 (Example 5.6.5), for a model, a prior, a query and a noise of one's own.
 
-theta has a prior, the data x a law given theta, and what is published is the answer q(x) with noise. After an output t
+theta has a prior, the data x a law given theta, and what is published is the answer q(x) with noise. After an output
+t
 
     p(t | theta) = sum over x of P(x | theta) g(t | q(x)),   posterior(theta) = prior(theta) p(t | theta) / p(t).
 
 :class:`Posterior` computes it by sums over x and, where the prior has a density, by quadrature over theta.
-:meth:`Posterior.draws` draws from it, exactly, by rejection (Gong 2022, which Figure 5.4 was made with): theta from the
-prior, x from the model, and theta is kept with probability g(t | q(x)) over the largest g at this output. For Laplace
-noise of scale D/epsilon that is e^(-epsilon |t - q(x)| / D) wherever t is a possible answer.
+:meth:`Posterior.draws` draws from it, exactly, by rejection (Gong 2022, which Figure 5.4 was made with): theta from
+the prior, x from the model, and theta is kept with probability g(t | q(x)) over the largest g at this output. For
+Laplace noise of scale D/epsilon that is e^(-epsilon |t - q(x)| / D) wherever t is a possible answer.
 
 Keep in mind: every number comes with its error. Of sums it is a bound: data that are not listed have probability 1
-less that of the listed ones, and no g is larger than the largest. Of integrals it is the estimate of
-:mod:`stirred.lab.limits.posteriors`. Of draws it is the standard error.
+less that of the listed ones, and no g is larger than the largest. Of integrals it is an estimate. Of draws it is the
+standard error.
 
-Integrals of several functions at once over the line, each with an estimate of its error.
-
-Panels shrink towards every break by halves, so that a function may live on any scale around a break and may have an
-integrable pole there. Each panel is integrated by the rules of Gauss (7 points) and Kronrod (15); those on which the
-two differ too much are halved. The differences, added up, are the stated error. The 15-point value is usually far
-better than that; a peak between the points of a panel goes unnoticed by both.
-
-Draws from a posterior by rejection, and what is estimated from them with its standard error.
+:func:`integrals` takes several functions at once over the line. Panels shrink towards every break by halves, so that
+a function may live on any scale around a break and may have an integrable pole there. Each panel is integrated by the
+rules of Gauss (7 points) and Kronrod (15); those on which the two differ too much are halved. The differences, added
+up, are the stated error. The 15-point value is usually far better than that; a peak between the points of a panel
+goes unnoticed by both.
 """
 
 from __future__ import annotations

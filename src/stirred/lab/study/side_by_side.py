@@ -1,16 +1,15 @@
 """Several ways of protecting one dataset side by side: what each promises, moves, reveals and gets wrong.
 
-:func:`study` draws every contender several times on the same data and compares all released tables with the true ones.
-The result is confidential, since it tells true counts from false ones, and choosing a plan by it voids the
+:func:`study` draws every contender several times on the same data and compares all released tables with the true
+ones. The result is confidential, since it tells true counts from false ones, and choosing a plan by it voids the
 guarantee; use earlier or generated data for choosing. Numbers that come from draws have their Monte Carlo error.
 
-Errors of tables over several draws, each with the error that comes from the number of draws.
-
-For a cell c with the true count x_c and the released count z_cd of draw d, e_cd = z_cd - x_c. Over the cells of a
-table, or of a part of it: the mean of |e|, the root of the mean of e^2, the mean of |e| / x where x > 0, the mean of e.
-The *systematic* error is what remains when many draws are averaged: the root of the mean over cells of (E e_c)^2, whose
-square is estimated without bias by [(sum_d e_cd)^2 - sum_d e_cd^2] / (D (D - 1)). Monte Carlo errors are standard
-errors over the draws, that of the systematic error by leaving out one draw at a time.
+Errors of tables over several draws come each with the error that comes from the number of draws. For a cell c with
+the true count x_c and the released count z_cd of draw d, e_cd = z_cd - x_c. Over the cells of a table, or of a part
+of it: the mean of |e|, the root of the mean of e^2, the mean of |e| / x where x > 0, the mean of e. The *systematic*
+error is what remains when many draws are averaged: the root of the mean over cells of (E e_c)^2, whose square is
+estimated without bias by [(sum_d e_cd)^2 - sum_d e_cd^2] / (D (D - 1)). Monte Carlo errors are standard errors over
+the draws, that of the systematic error by leaving out one draw at a time.
 """
 
 from __future__ import annotations
