@@ -102,6 +102,15 @@ def listed_plainly(items: Iterable[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
+def capital(words: str) -> str:
+    """The words with a capital letter at their beginning.
+
+    >>> capital("two rows are missing")
+    'Two rows are missing'
+    """
+    return words[:1].upper() + words[1:]
+
+
 def place_of(fault: BaseException) -> tuple[str, int | None]:
     """The innermost line of this package that ``fault`` came through: its path inside the package, and its number."""
     package = Path(__file__).parents[1]

@@ -26,6 +26,7 @@ from stirred import _bounded_reading, errors
 from stirred._calls import refuses_wrong_arguments
 from stirred._display import brief, html_table
 from stirred._lazy import later
+from stirred.errors.kinds import capital
 from stirred.spec import facts
 from stirred.spec.blocks import Budget, Domain, InputPremetric, Multiverse, OutputPremetric
 from stirred.spec.exact import Exact, bound, exact, near
@@ -329,9 +330,7 @@ def _check_flavor(blocks: Flavor | Specification) -> None:
         raise errors.strange_datasets(sorted(named - set(domain.datasets)))
     neighbours_only = premetric.kind in ("relation", "table") or not premetric.sharpened
     if output.kind.neighbours_only and not neighbours_only:
-        standard = output.kind.standard
-        subject = standard[:1].upper() + standard[1:]
-        raise errors.bad_block(subject, "bounds neighbours and nothing further: use neighbours")
+        raise errors.bad_block(capital(output.kind.standard), "bounds neighbours and nothing further: use neighbours")
     if blocks.nearest is not None:
         object.__setattr__(blocks, "nearest", exact(blocks.nearest, "The nearest distance"))
     elif domain.free and not multiverse.invariants and not multiverse.universes and premetric.kind == "records":

@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._bounded_reading import plain
+from stirred.errors.kinds import capital
 from stirred.lab.audit.laws import NoiseLaw, mean_statistic
 from stirred.lab.audit.p_values import (
     POWER,
@@ -360,9 +361,7 @@ def _spread(law: NoiseLaw, draws: _Numbers, part: float) -> Result:
             f"otherwise as stated; {compared}."
         )
     else:
-        wrong = (
-            f"More noise than stated: stated errors are too small. {_privacy(law, draws, part)}{_capital(compared)}."
-        )
+        wrong = f"More noise than stated: stated errors are too small. {_privacy(law, draws, part)}{capital(compared)}."
     return Result.tested(
         "spread", "Is there as much noise as stated?", p_value, part,
         right=f"Yes, as far as draws can tell: {compared}.", wrong=wrong, seen=seen, stated=stated,
@@ -374,10 +373,6 @@ def _privacy(law: NoiseLaw, draws: _Numbers, part: float) -> str:
     if _fit(law, draws, part).wrong or _tails(law, draws, part).wrong:
         return "Whether privacy suffers depends on the law, which is not the stated one. "
     return "Privacy does not suffer, as far as draws can tell. "
-
-
-def _capital(words: str) -> str:
-    return words[:1].upper() + words[1:]
 
 
 def _fit(law: NoiseLaw, draws: _Numbers, part: float) -> Result:

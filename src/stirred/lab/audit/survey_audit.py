@@ -15,6 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from stirred._progress import Progress, Silent
+from stirred.errors.kinds import capital
 from stirred.lab.audit.laws import NoiseLaw, gaussian, laplace
 from stirred.lab.audit.noise_audit import LEAST_DRAWS, audit_noise, power
 from stirred.lab.audit.p_values import POWER, count_p_value
@@ -225,7 +226,7 @@ def _there_once(seen: Seen) -> Result:
     words = "; ".join(said)
     return Result.seen(
         "there-once", "Is every query measured once, in every cell, and nothing else?", bool(said), right="Yes.",
-        wrong=f"{words[:1].upper()}{words[1:]}.", missing=seen.missing, twice=seen.twice, unplanned=seen.unknown,
+        wrong=f"{capital(words)}.", missing=seen.missing, twice=seen.twice, unplanned=seen.unknown,
     )  # fmt: skip
 
 

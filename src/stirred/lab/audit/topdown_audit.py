@@ -20,6 +20,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from stirred._progress import Progress, Silent
+from stirred.errors.kinds import capital
 from stirred.lab.audit.laws import gaussian
 from stirred.lab.audit.p_values import (
     POWER,
@@ -198,7 +199,7 @@ def _there_once(seen: Seen) -> Result:
     words = "; ".join(said)
     return Result.seen(
         "there-once", "Is every query measured once, in every place and cell, and nothing else?", bool(said),
-        right="Yes.", wrong=f"{words[:1].upper()}{words[1:]}.", missing=seen.rows_missing, twice=seen.rows_twice,
+        right="Yes.", wrong=f"{capital(words)}.", missing=seen.rows_missing, twice=seen.rows_twice,
         unplanned=unplanned.total(),
     )  # fmt: skip
 

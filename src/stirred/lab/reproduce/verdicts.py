@@ -20,6 +20,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
 
+from stirred.errors.kinds import capital
 from stirred.lab.reproduce.catalogue import (
     Between,
     Erratum,
@@ -377,7 +378,7 @@ def page(result: Reproduction) -> str:
         known = documents()[document]
         parts.append(f"## {known.title}\n\n{known.citation}\n")
         for chapter, rows in groupby(of_document, lambda row: row.chapter):
-            parts.append(f"### {_capital(chapter_words(chapter, known.parts))}\n")
+            parts.append(f"### {capital(chapter_words(chapter, known.parts))}\n")
             parts.append("\n".join(_table(list(rows))) + "\n")
     return "\n".join(parts)
 
@@ -408,10 +409,6 @@ def _literal(text: str) -> str:
     \\|d\\_\\*\\| \\< 2
     """
     return re.sub(r"([|*_<\\])", r"\\\1", text)
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from fractions import Fraction
 
 from stirred.errors import listed, listed_plainly
+from stirred.errors.kinds import capital
 from stirred.loss import (
     GaussianCurve,
     RenyiCurve,
@@ -539,8 +540,7 @@ def _numbered(invariants: Iterable[Invariant]) -> str:
 
 
 def _title(one: Concerned) -> str:
-    concern = str(one.exposure.concern)
-    return concern[:1].upper() + concern[1:]
+    return capital(str(one.exposure.concern))
 
 
 def _broken(given: Setting, one: Concerned) -> str:

@@ -18,7 +18,7 @@ from typing import Any
 
 from stirred import errors
 from stirred._display import brief
-from stirred.errors.kinds import listed
+from stirred.errors.kinds import capital, listed
 from stirred.spec.known_deployments.names import close, meant, tables
 
 CHECKED, RECORD, UNREACHED = "checked", "record", "unreached"
@@ -228,7 +228,7 @@ def one_axis(first: Account, second: Account) -> str:
     named = zip(("standards", "units", "periods"), first.panel, second.panel, strict=True)
     differ = [f"the {what} differ ('{a}' and '{b}')" for what, a, b in named if a != b]
     said = "; ".join(differ)
-    return f"{said[:1].upper()}{said[1:]}." if said else ""
+    return f"{capital(said)}." if said else ""
 
 
 # -- reading -------------------------------------------------------------------------------------------------

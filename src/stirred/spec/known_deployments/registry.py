@@ -21,6 +21,7 @@ from typing import Any
 import yaml
 
 from stirred import _bounded_reading, errors
+from stirred.errors.kinds import capital
 from stirred.spec.blocks import Budget, Domain, InputPremetric, Multiverse, OutputPremetric
 from stirred.spec.exact import exact, written
 from stirred.spec.invariant import Invariant, plural
@@ -580,4 +581,4 @@ def _slug(basic: Mapping[str, Any]) -> str:
 
 
 def _sentence(words: str) -> str:
-    return words[:1].upper() + words[1:] + ("" if words.endswith((".", "!", "?")) else ".")
+    return capital(words) + ("" if words.endswith((".", "!", "?")) else ".")

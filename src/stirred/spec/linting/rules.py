@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 
+from stirred.errors.kinds import capital
 from stirred.loss.curves.power_curves import GaussianCurve, at_most
 from stirred.spec.exact import bound, near, written
 from stirred.spec.invariant import plural
@@ -45,7 +46,7 @@ class Rule:
         said = [self.alone(specification)] if self.alone else []
         if self.against and before is not None:
             said.append(self.against(specification, before))
-        return " ".join(sentence(words) for words in said if words)
+        return " ".join(capital(words) for words in said if words)
 
     @property
     def when(self) -> str:
@@ -75,11 +76,6 @@ def many(number: int, noun: str) -> str:
     ('1 record', '12,000 records')
     """
     return f"{number:,} {noun if number == 1 else plural(noun)}"
-
-
-def sentence(text: str) -> str:
-    """The text with a capital letter at its beginning."""
-    return text[:1].upper() + text[1:]
 
 
 def short(number: Fraction | float) -> str:
