@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stirred.limits import DatabaseGraph
 from stirred.loss.curves.power_curves import PowerCurve
 from stirred.loss.divergences import power_curve
 from stirred.spec import Domain, FiniteMechanism, Flavor, InputPremetric, Multiverse, OutputPremetric
@@ -54,6 +55,12 @@ def response(epsilon: float, respondents: int = 1) -> FiniteMechanism:
 def power_of_tests(p: Any, q: Any) -> PowerCurve:
     """Tr(P, Q)."""
     return PowerCurve(tuple(map(tuple, power_curve(p, q).tolist())))
+
+
+def sensitivity_of(graph: DatabaseGraph, values: Any) -> float:
+    """The largest difference of numbers, one for each dataset of a graph, between neighbours."""
+    found = np.asarray(values, dtype=float)
+    return float(np.max(np.abs(found[:, None] - found[None, :])[graph.distances == 1]))
 
 
 def flavor_of(

@@ -24,7 +24,7 @@ from stirred.lab.limits.finite_analysis import FiniteAnalysis
 from stirred.lab.limits.measure_intervals import DensityRatioNeighbourhood, MeasureInterval
 from stirred.lab.limits.pufferfish import Pufferfish, all_but_one_known
 from stirred.lab.reproduce.catalogue import Forms
-from stirred.lab.reproduce.examples import response
+from stirred.lab.reproduce.examples import response, sensitivity_of
 from stirred.limits import (
     ClampedCount,
     DatabaseGraph,
@@ -111,8 +111,7 @@ def response_is_private(epsilon: float, records: int) -> bool:
 def count_sensitivity(records: int) -> float:
     """The largest difference between the sums of bits of two neighbours."""
     bits = DatabaseGraph.hamming((0, 1), records)
-    sums = np.array([sum(x) for x in bits.datasets])  # type: ignore[call-overload]
-    return float(np.max(np.abs(sums[:, None] - sums[None, :])[bits.distances == 1]))
+    return sensitivity_of(bits, [sum(x) for x in bits.datasets])  # type: ignore[call-overload]
 
 
 def farthest_vector(records: int) -> float:

@@ -21,7 +21,7 @@ from stirred.lab.definitions.beliefs import Beliefs
 from stirred.lab.definitions.multiverses import coarsens, completed, is_complete, laplace_scales, transferred
 from stirred.lab.limits.distances_of_densities import density_distances
 from stirred.lab.reproduce.catalogue import Forms
-from stirred.lab.reproduce.examples import flavor_of, response
+from stirred.lab.reproduce.examples import flavor_of, response, sensitivity_of
 from stirred.lab.sampling.enumerated import SampledMechanism, Vanishing, knows_the_sample, vanishing
 from stirred.limits import DatabaseGraph, Density, approximate_distance, multiplicative_distance, privacy_loss
 from stirred.releases.context import parameters
@@ -95,16 +95,14 @@ def posteriors_move_by_at_most(epsilon: float) -> bool:
 def counting_query_sensitivity() -> float:
     """The largest change of a count where one record is added or removed."""
     graph = DatabaseGraph.symmetric_difference((0, 1), 4)
-    counts = np.array([sum(x) for x in graph.datasets])  # type: ignore[call-overload]
-    return float(np.max(np.abs(counts[:, None] - counts[None, :])[graph.distances == 1]))
+    return sensitivity_of(graph, [sum(x) for x in graph.datasets])  # type: ignore[call-overload]
 
 
 def mean_sensitivity_is(spread: int, records: int) -> bool:
     """Whether the mean of n values between 0 and R changes by at most R/n, and by that much, if one is replaced."""
     graph = DatabaseGraph.hamming(range(spread + 1), records)
-    sums = np.array([sum(x) for x in graph.datasets])  # type: ignore[call-overload]
-    largest = int(np.max(np.abs(sums[:, None] - sums[None, :])[graph.distances == 1]))
-    return Fraction(largest, records) == Fraction(spread, records)
+    largest = sensitivity_of(graph, [sum(x) for x in graph.datasets])  # type: ignore[call-overload]
+    return Fraction(largest) / records == Fraction(spread, records)
 
 
 def budgets_add_up() -> bool:
@@ -452,12 +450,8 @@ def imputation_grows_linearly(observed: int) -> bool:
     graph = DatabaseGraph.hamming((0, 1), observed)
     data = np.array(graph.datasets)
 
-    def largest(sums: object) -> float:
-        found = np.asarray(sums, dtype=float)
-        return float(np.max(np.abs(found[:, None] - found[None, :])[graph.distances == 1]))
-
     for imputed in (data[:, 0], data.mean(axis=1)):
-        steps = np.diff([largest(data.sum(axis=1) + many * imputed) for many in range(6)])
+        steps = np.diff([sensitivity_of(graph, data.sum(axis=1) + many * imputed) for many in range(6)])
         if not (np.allclose(steps, steps[0]) and steps[0] > 0):
             return False
     return True
