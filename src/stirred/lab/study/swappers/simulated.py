@@ -185,11 +185,6 @@ def kept(frame: pl.DataFrame, unit: str, agreed: Sequence[str], places: Sequence
     return Invariant(unit, by=tuple(stays)), Invariant(unit, by=(*agreed, *places))
 
 
-def no_epsilon(reasons: Sequence[str]) -> str:
-    """Why there is no epsilon, in words."""
-    return "no finite epsilon holds: " + "; ".join(f"({number}) {one}" for number, one in enumerate(reasons, 1))
-
-
 def specified(
     frame: pl.DataFrame,
     unit: str,

@@ -50,7 +50,6 @@ from stirred.lab.study.swappers.simulated import (
     grouped,
     kept,
     moved,
-    no_epsilon,
     rank_within,
     sharing,
     specified,
@@ -230,17 +229,8 @@ class RecordSwap(Swapper):
 
     def specification(self, frame: pl.DataFrame) -> Specification:
         """The guarantee: there is none."""
-        encoded(frame.head(1), self._columns())
-        stated: list[tuple[str, Fact]] = [
-            (facts.MECHANISM, "targeted-record-swapping"),
-            (GUARANTEE, NONE),
-            (facts.PAIRWISE, True),
-            (facts.MATCH, ", ".join(self.agreed)),
-            (facts.SWAP, ", ".join(self.places)),
-        ]
         reasons = [*([MUST_LEAVE] if self.k_anonymity > 1 and self.risk_variables else []), PAIRS, BY_PLACES]
-        invariants = kept(frame, self.unit, self.agreed, self.places)
-        return specified(frame, self.unit, invariants, math.inf, no_epsilon(reasons), stated)
+        return _without_guarantee(self, frame, "targeted-record-swapping", reasons)
 
     # -- helpers ---------------------------------------------------------------------------------------------
 
@@ -413,18 +403,9 @@ class Targeted2010(Swapper):
 
     def specification(self, frame: pl.DataFrame) -> Specification:
         """The guarantee: there is none."""
-        encoded(frame.head(1), self._columns())
-        stated: list[tuple[str, Fact]] = [
-            (facts.MECHANISM, "targeted-pairwise-swapping"),
-            (GUARANTEE, NONE),
-            (facts.PAIRWISE, True),
-            (facts.CAP_ON_SWAPS, math.floor(self.rate * frame.height / 2)),
-            (facts.MATCH, ", ".join(self.agreed)),
-            (facts.SWAP, ", ".join(self.areas)),
-        ]
         reasons = [PAIRS, *([UNIQUES] if self.unique else []), BY_PLACES]
-        invariants = kept(frame, self.unit, self.agreed, self.areas)
-        return specified(frame, self.unit, invariants, math.inf, no_epsilon(reasons), stated)
+        cap = (facts.CAP_ON_SWAPS, math.floor(self.rate * frame.height / 2))
+        return _without_guarantee(self, frame, "targeted-pairwise-swapping", reasons, cap)
 
     # -- helpers ---------------------------------------------------------------------------------------------
 
@@ -481,3 +462,19 @@ class Targeted2010(Swapper):
                 candidates = candidates[risky[candidates]]
             found.append(Kind(near if "nearby" in asked else alike, candidates))
         return found
+
+
+def _without_guarantee(
+    swapper: RecordSwap | Targeted2010, frame: pl.DataFrame, name: str, reasons: Sequence[str], *more: tuple[str, Fact]
+) -> Specification:
+    """The five blocks of a swapper of which no epsilon is finite, for these reasons."""
+    encoded(frame.head(1), swapper._columns())
+    match, swap = ", ".join(swapper.agreed), ", ".join(swapper.places)
+    stated: list[tuple[str, Fact]] = [
+        (facts.MECHANISM, name), (GUARANTEE, NONE), (facts.PAIRWISE, True), *more,
+        (facts.MATCH, match), (facts.SWAP, swap),
+    ]  # fmt: skip
+    said = "no finite epsilon holds: " + "; ".join(f"({number}) {one}" for number, one in enumerate(reasons, 1))
+    return specified(
+        frame, swapper.unit, kept(frame, swapper.unit, swapper.agreed, swapper.places), math.inf, said, stated
+    )
