@@ -61,9 +61,9 @@ _FEWEST_REPEATS = 0.05
 
 def draft_plan(
     path: Path,
-    linked: Path | None = None,
     folder: Path = Path(),
     *,
+    linked: Path | None = None,
     look_at_cells: bool = False,
     flat_id: str | None = None,
     repeated: Sequence[str] = (),

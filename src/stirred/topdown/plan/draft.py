@@ -135,9 +135,9 @@ class _File:
 
 def draft_plan(
     path: Path,
-    geography: Path | None = None,
     folder: Path = Path(),
     *,
+    geography: Path | None = None,
     dictionary: Path | None = None,
     preset_name: str | None = None,
     prefixes: str | None = None,
