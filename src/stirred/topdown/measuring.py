@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._bounded_reading import inside, is_of_machine, plain, read_json
-from stirred._progress import Progress, stage
+from stirred._progress import stage
 from stirred._threads import ahead
 from stirred.margins.schema import Schema
 from stirred.margins.spine import Index, Spine
@@ -90,7 +90,7 @@ def entries(plan: TopDownPlan, spine: Spine) -> list[Entry]:
     return found
 
 
-def measure(counted: Counted, folder: Path, source: RandomSource, progress: Progress) -> list[Entry]:
+def measure(counted: Counted, folder: Path, source: RandomSource) -> list[Entry]:
     """Draw and write all measurements into ``folder``."""
     found = entries(counted.plan, counted.spine)
     every, written = sum(entry.units * entry.cells for entry in found), 0
@@ -98,7 +98,7 @@ def measure(counted: Counted, folder: Path, source: RandomSource, progress: Prog
     def told(drawn: Iterable[tuple[Entry, slice, NDArray[np.int64]]]) -> Iterator[tuple[slice, NDArray[np.int64]]]:
         nonlocal written
         for entry, units, values in drawn:
-            progress.stage(f"measuring {entry.table} at level '{entry.level}'", written / every)
+            stage(f"measuring {entry.table} at level '{entry.level}'", written / every)
             written += len(values)
             yield units, values
 
