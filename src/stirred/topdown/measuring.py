@@ -40,11 +40,12 @@ from stirred.margins.spine import Index, Spine
 from stirred.noise import RandomSource, discrete_gaussian
 from stirred.releases.folder.atomic import KEPT, PARTS, is_unfinished
 from stirred.releases.folder.manifest import NAME, differences, digest_of, read_manifest, write_manifest
+from stirred.releases.plans import slug
 from stirred.tables.groups import free_label
 from stirred.topdown.data.counting import Counted, read_spine
 from stirred.topdown.data.histograms import Counts, marginal_by
 from stirred.topdown.plan.fields import TopDownPlan
-from stirred.topdown.plan.sections import InvariantSection, PlacesInput, slug
+from stirred.topdown.plan.sections import InvariantSection, PlacesInput
 
 MEASUREMENTS, INVARIANTS = "measurements", "invariants"
 """Folders of a work folder and of a release."""

@@ -39,13 +39,12 @@ from stirred.swap.plan.fields import SwapPlan
 from stirred.swap.plan.sections import MAIN, LinkedTable, PublishedTable
 from stirred.tables import Column, Input, Table, open_input
 from stirred.tables.columns import exact_values, plain_type, smallest_type
-from stirred.tables.csv_style import USUAL, CsvStyle
 from stirred.tables.exact_numbers import require_numeric
 from stirred.tables.groups import Groups, anonymous, cells, group
 from stirred.tables.labelled_files import Labels
 from stirred.tables.reading.inputs import Told, shares
 from stirred.tables.reading.table_reader import count_repeated, locate, read_table
-from stirred.tables.writing import EXTENSIONS, Cell, Chunk, csv_cells
+from stirred.tables.writing import EXTENSIONS, USUAL, Cell, Chunk, CsvStyle, csv_cells
 
 
 def roles_of(plan: SwapPlan, table: str, columns: Sequence[str]) -> dict[str, str]:
