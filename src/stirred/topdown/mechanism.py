@@ -36,7 +36,7 @@ without the seven levels of the DHC plans."""
 
 
 def _sizes(text: str | None) -> list[int] | None:
-    """The typed sizes of places."""
+    """The sizes of places that were typed after ``--sizes``, as numbers."""
     if text is None:
         return None
     parts = [part.strip() for part in text.split(",")]

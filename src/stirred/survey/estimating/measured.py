@@ -155,7 +155,7 @@ def error_name(wanted: PublishSection) -> str:
 
 
 def tables_of(survey: MeasuredSurvey) -> Iterator[Table]:
-    """All measured tables, encoded."""
+    """All tables of noisy sums and of noisy standard errors, as columns ready to be written."""
     plan = survey.plan
     for query in plan.queries:
         step = query_step(plan, query)
@@ -186,7 +186,7 @@ def described(plan: SurveyPlan, table: Table) -> ReleasedTable:
 
 
 def write(folder: Path, plan: SurveyPlan, table: Table) -> None:
-    """Write a measured table."""
+    """Write one table of noisy sums or standard errors into a release folder."""
     cells = [Cell(name, column.codes, column) for name, column in table.columns.items()]
     write_table(folder / f"{table.name}{EXTENSIONS[plan.format]}", plan.format, [cells])
 

@@ -87,7 +87,7 @@ def copies_of(plan: SwapPlan, entry: LinkedTable, columns: Sequence[str]) -> dic
 
 
 def linked_plan(plan: SwapPlan, name: str) -> LinkedTable:
-    """The plan of a linked table."""
+    """The part of a plan that is about a linked table."""
     return next(entry for entry in plan.linked if entry.name == name)
 
 
@@ -262,7 +262,7 @@ class Linked:
 
 @confidential
 class LinkedInput(Linked):
-    """A linked table of the confidential data."""
+    """A linked table of the confidential data, with the input that it was read from."""
 
     input: Input
     columns: tuple[str, ...]

@@ -246,7 +246,7 @@ def _highest(known: _Known, asked: Sequence[ErrorTarget], low: Fraction, high: F
 
 
 def _value(known: _Known, target: Target, rate: Fraction) -> float:
-    """What a target limits, at a rate."""
+    """The number that a target limits (epsilon, a power, a belief, an error), at a swap rate."""
     if isinstance(target, EpsilonTarget):
         return theorem.epsilon(known.largest, rate)
     if isinstance(target, PowerTarget | BeliefTarget):

@@ -270,7 +270,7 @@ class Looked:
 
 
 def look(table: str, path: Path, form: Form) -> Looked:
-    """Read every cell of a table."""
+    """Read every cell of a table, for its null values, types and columns with nulls."""
     opened = open_input(table, path, form.options())
     columns = read_table(opened, list(opened.kinds)).table.columns
     if opened.format != "csv":

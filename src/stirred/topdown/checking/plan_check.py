@@ -277,7 +277,7 @@ def _kappa(plan: TopDownPlan, name: str, level: str) -> float:
 
 
 def describe(check: TopDownCheck) -> str:
-    """A check as a page of text."""
+    """The page of text that ``print`` shows of a check."""
     parts = [
         "CONFIDENTIAL: computed from the data. Do not publish it.",
         _first_to_hear(check),
