@@ -56,7 +56,6 @@ def child(plan_path: Path, folder: Path) -> None:
         told[f"peak of {stage}"] = peak_bytes()
         forget_peak()
 
-    from stirred._progress import Silent
     from stirred.noise import SystemSource
     from stirred.topdown.data.constraints import invariant_values, require_kept
     from stirred.topdown.data.counting import count_tables
@@ -71,10 +70,10 @@ def child(plan_path: Path, folder: Path) -> None:
     require_kept(counted, exact)
     lap("count")
     with tempfile.TemporaryDirectory(dir=folder) as work:
-        found = measure(counted, Path(work), SystemSource(), Silent())
+        found = measure(counted, Path(work), SystemSource())
         lap("measure")
         measurements = Measurements(Path(work))
-        fitted = [fit_table(plan, counted.spine, exact, measurements, table, Silent())[1] for table in plan.released]
+        fitted = [fit_table(plan, counted.spine, exact, measurements, table)[1] for table in plan.released]
         lap("fit")
         told["disk"] = sum(path.stat().st_size for path in Path(work).iterdir())
     reports = [report for table in fitted for report in table]
@@ -319,7 +318,6 @@ def total_errors(plan_path: Path, folder: Path, passes: str, draws: int) -> Any:
     """For each draw and level the mean absolute error of the persons in a unit."""
     import numpy as np
 
-    from stirred._progress import Silent
     from stirred.noise import SeededSource
     from stirred.topdown.data.constraints import invariant_values
     from stirred.topdown.data.counting import count_tables
@@ -334,8 +332,8 @@ def total_errors(plan_path: Path, folder: Path, passes: str, draws: int) -> Any:
     errors = np.empty((draws, len(spine.levels)))
     for draw in range(draws):
         with tempfile.TemporaryDirectory(dir=folder) as work:
-            measure(counted, Path(work), SeededSource(draw), Silent())
-            leaves = fit_table(plan, spine, exact, Measurements(Path(work)), persons, Silent())[0]
+            measure(counted, Path(work), SeededSource(draw))
+            leaves = fit_table(plan, spine, exact, Measurements(Path(work)), persons)[0]
         for level in range(len(spine.levels)):
             truth = counted.histograms("persons", level).totals()
             errors[draw, level] = np.abs(added_up(leaves, spine.first_leaf(level)).totals() - truth).mean()
@@ -413,7 +411,6 @@ def both_ways(plan_path: Path, folder: Path, draws: int) -> dict[str, tuple[Any,
     """For each way of the fit, errors and biases of each draw."""
     import numpy as np
 
-    from stirred._progress import Silent
     from stirred.noise import SeededSource
     from stirred.topdown.data.constraints import invariant_values
     from stirred.topdown.data.counting import count_tables
@@ -432,11 +429,11 @@ def both_ways(plan_path: Path, folder: Path, draws: int) -> dict[str, tuple[Any,
     found: dict[str, tuple[list[Any], list[Any]]] = {}
     for draw in range(draws):
         with tempfile.TemporaryDirectory(dir=folder) as work:
-            measure(counted, Path(work), SeededSource(draw), Silent())
+            measure(counted, Path(work), SeededSource(draw))
             for way in ("level by level", "least squares first"):
                 chosen = plan.model_copy(update={"fit": way})
                 begun = time.process_time()
-                leaves = fit_table(chosen, spine, exact, Measurements(Path(work)), persons, Silent())[0]
+                leaves = fit_table(chosen, spine, exact, Measurements(Path(work)), persons)[0]
                 taken = time.process_time() - begun
                 fitted = [added_up(leaves, spine.first_leaf(level)) for level in range(leaf + 1)]
                 total = [np.abs(one.totals() - true.totals()).mean() for one, true in zip(fitted, truth, strict=True)]

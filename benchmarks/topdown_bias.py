@@ -14,7 +14,6 @@ from unittest import mock
 
 import numpy as np
 
-from stirred._progress import Silent
 from stirred.noise import SeededSource
 from stirred.topdown.data.constraints import invariant_values
 from stirred.topdown.data.counting import Counted, count_tables
@@ -41,7 +40,7 @@ def remedies(name: str, plan: TopDownPlan, data: dict[str, Path], draws: int) ->
     found: dict[str, list[list[float]]] = {way: [] for way in ways}
     for draw in range(draws):
         with tempfile.TemporaryDirectory() as work:
-            measure(counted, Path(work), SeededSource(draw), Silent())
+            measure(counted, Path(work), SeededSource(draw))
             for way in ways:
                 error = _totals(plan, counted, Measurements(Path(work)), way) - truth
                 found[way].append([np.abs(error).mean(), *(error[one].mean() for one in classes)])
@@ -57,7 +56,7 @@ def _totals(plan: TopDownPlan, counted: Counted, measurements: Measurements, way
     spine, leaf = counted.spine, len(counted.spine.levels) - 1
     with _patched(counted, way) as unrounded:
         table = plan.table("persons")
-        leaves = fit_table(plan, spine, invariant_values(counted), measurements, table, Silent())[0]
+        leaves = fit_table(plan, spine, invariant_values(counted), measurements, table)[0]
     return np.concatenate(unrounded)[-spine.units(leaf) :] if way == UNROUNDED else leaves.totals()
 
 

@@ -23,7 +23,7 @@ import numpy as np
 import osqp
 import scipy.sparse as sp
 
-from stirred._progress import Silent
+from stirred._progress import shown_by
 from stirred.noise import SeededSource
 from stirred.topdown.data.constraints import invariant_values
 from stirred.topdown.data.counting import count_tables
@@ -73,12 +73,12 @@ def beside_osqp(name: str, plan_path: Path, folder: Path) -> str:
     plain = whole.model_copy(update={"passes": "one", "tables": (persons,), "invariants": (), "constraints": ()})
     measurements = folder / "measurements"
     measurements.mkdir()
-    measure(counted, measurements, SeededSource(1), Silent())
+    measure(counted, measurements, SeededSource(1))
     levels: dict[str, dict[str, Level]] = {}
     for kind, plan in (("plain", plain), ("whole", whole)):
         exact = invariant_values(counted) if plan is whole else ()
-        with recorded(sampling=plan is plain) as met:
-            fit_table(plan, counted.spine, exact, Measurements(measurements), plan.table("persons"), met)
+        with recorded(sampling=plan is plain) as met, shown_by(met):
+            fit_table(plan, counted.spine, exact, Measurements(measurements), plan.table("persons"))
         levels[kind] = met.levels
     lines = [
         f"{name}: ours beside OSQP {osqp.__version__}, one thread each.\n",

@@ -38,7 +38,6 @@ DETAIL = ("persons", ("hhgq", "votingage", "hispanic", "cenrace"))
 
 
 def main() -> str:
-    from stirred._progress import Silent
     from stirred.noise import SeededSource
     from stirred.topdown.data.constraints import invariant_values
     from stirred.topdown.data.counting import Counted, count_tables
@@ -56,11 +55,11 @@ def main() -> str:
         truth = count_tables(related, inputs(related, Path(folder)))
         require_related(truth)
         exact = invariant_values(truth)
-        measure(truth, Path(work), SeededSource(1), Silent())
+        measure(truth, Path(work), SeededSource(1))
         clocks: dict[str, list[tuple[float, float]]] = {"without": [], "with": []}
         for name, plan in (("without", plain), ("with", related)) * 4:
             start = time.perf_counter(), time.process_time()
-            fitted = fit_tables(plan, truth.spine, exact, Measurements(Path(work)), Silent())
+            fitted = fit_tables(plan, truth.spine, exact, Measurements(Path(work)))
             clocks[name].append((time.perf_counter() - start[0], time.process_time() - start[1]))
             seconds = tuple(map(min, zip(*clocks[name], strict=True)))
             leaves = {table: one[0] for table, one in fitted.items()}

@@ -24,7 +24,6 @@ import polars as pl
 from scipy.spatial import cKDTree
 
 from results import machine, write_section
-from stirred._progress import Silent
 from stirred.noise import SeededSource
 from stirred.tables.synthetic.population import DOMAINS, Population
 from stirred.topdown.data.constraints import invariant_values
@@ -134,11 +133,11 @@ def measured(name: str, blocks: pl.DataFrame, persons: pl.DataFrame, folder: Pat
         both: list[list[list[float]]] = []
         for draw in range(DRAWS):
             with tempfile.TemporaryDirectory() as work:
-                measure(counted, Path(work), SeededSource(draw), Silent())
+                measure(counted, Path(work), SeededSource(draw))
                 exact, found = invariant_values(counted), Measurements(Path(work))
                 last = len(counted.spine.levels) - 1
                 best = Answer.of(design, found, exact, last).values(last)[:, 0]
-                leaves = fit_table(plan, counted.spine, exact, found, plan.table("persons"), Silent())[0]
+                leaves = fit_table(plan, counted.spine, exact, found, plan.table("persons"))[0]
             both.append([[error(one, values - truth) for one in sorts] for values in (best, leaves.totals())])
         estimates, fits = np.mean(both, axis=0)
         estimated.append((spine, estimates.tolist()))

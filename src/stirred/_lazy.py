@@ -117,3 +117,8 @@ def function_later(module: str, name: str) -> Callable[..., Any]:
 
     call.__name__ = name
     return call
+
+
+def method_later(module: str, name: str) -> Any:
+    """A function as :func:`function_later` gives it, for the body of a class: called there without the object."""
+    return staticmethod(function_later(module, name))

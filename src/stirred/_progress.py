@@ -14,7 +14,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from datetime import timedelta
@@ -65,6 +65,12 @@ def shown_by(progress: Progress | None) -> Iterator[None]:
 def stage(words: str, done: float | None = None) -> None:
     """Tell the command that runs, if one does, which stage begins, and the share of its work that is done."""
     current().stage(words, done)
+
+
+def telling(words: str) -> Callable[[float], None]:
+    """Tells the share of a stage that is done; also from other threads, which have nothing that shows it."""
+    shown = current()
+    return lambda done: shown.stage(words, done)
 
 
 class OnTerminal:

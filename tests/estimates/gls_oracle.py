@@ -8,7 +8,6 @@ from fractions import Fraction
 import numpy as np
 import polars as pl
 
-from stirred._progress import Silent
 from stirred.noise import SeededSource
 from stirred.topdown.data.constraints import invariant_values
 from stirred.topdown.data.counting import Counted, count_tables
@@ -59,7 +58,7 @@ def plan_of(attributes, recodes, queries, shares, invariants=(), rho="1/2", leve
 def released(folder, plan, places, persons, seed=1, known=True):
     """The counts, and the measurements opened with the values of invariants or without."""
     counted = count_tables(plan, {"geography": places, "persons": persons})
-    measure(counted, folder, SeededSource(seed), Silent())
+    measure(counted, folder, SeededSource(seed))
     exact = invariant_values(counted) if known else None
     return counted, MeasuredRelease.open(folder, plan, counted.spine, exact)
 

@@ -14,7 +14,6 @@ import pytest
 from gls_oracle import Dense, geography, people, released
 
 import stirred
-from stirred._progress import Silent
 from stirred.errors import StirredError
 from stirred.margins.margin_blocks import Margin
 from stirred.topdown.audit_pairs import audit_pairs
@@ -130,7 +129,7 @@ def test_subtrees_at_the_root_are_dense_least_squares(small, monkeypatch):
     counted, opened, dense = small
     table = counted.plan.table("persons")
     design = whole_design(counted.plan, counted.spine, table)
-    up = Subtrees.of(table, design, opened.exact, opened.measurements, Silent())
+    up = Subtrees.of(table, design, opened.exact, opened.measurements)
     expected = (dense.rows(0, EACH) @ dense.mean).reshape(2, -1)
     np.testing.assert_allclose(up.values[0], expected, atol=1e-6)
     whole, _ = up.measured(0, slice(0, 2), ())
@@ -146,7 +145,7 @@ def test_without_noise_all_that_was_asked_comes_back(tmp_path, fit, queries):
     chosen = plan_with(queries, rho=10**9, fit=fit)
     counted, opened = released(tmp_path, chosen, PLACES, PERSONS)
     table = chosen.table("persons")
-    leaves, _ = fit_table(chosen, counted.spine, (), opened.measurements, table, Silent())
+    leaves, _ = fit_table(chosen, counted.spine, (), opened.measurements, table)
     for by in queries:
         truth = marginal_by(counted.leaves["persons"], table.schema_of, by)
         # Where no query separates all cells, each cell is rounded by itself, and a group of several is off by a few.

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from repeats import some_or
-from stirred._progress import Silent
 from stirred.errors import StirredError
 from stirred.noise import SeededSource
 from stirred.topdown.data.constraints import invariant_values
@@ -217,7 +216,7 @@ def test_the_census_preset_is_solved_exactly(tmp_path):
     none = {"units": ("block", "occupancy"), "facilities": ("block", "type")}
     data = {name: pl.DataFrame(schema=dict.fromkeys(columns, pl.String)) for name, columns in none.items()}
     counted = count_tables(plan, {"geography": blocks, "persons": persons, **data})
-    measure(counted, tmp_path, SeededSource(1), Silent())
+    measure(counted, tmp_path, SeededSource(1))
     release = MeasuredRelease.open(tmp_path, plan, counted.spine, invariant_values(counted))
     dense = Dense(counted, release)
     for by in ((), ("cenrace", "hispanic"), ("hhinstlevels",), ("votingage", "hhgq")):

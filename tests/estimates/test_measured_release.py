@@ -10,7 +10,6 @@ import pytest
 from gls_oracle import geography, people, plan_of, released
 from scipy.stats import binom, chi2, norm
 
-from stirred._progress import Silent
 from stirred.errors import StirredError
 from stirred.estimates import estimate_rows, source_rows
 from stirred.noise import SeededSource
@@ -74,7 +73,7 @@ def one_level(folder, queries, rho="1"):
     plan = TopDownPlan(spine={"levels": ["town"]}, tables=[table])
     places = geography([[3]]).select("town")
     counted = count_tables(plan, {"geography": places, "persons": people(places, SEX, 90, np.random.default_rng(1))})
-    measure(counted, folder, SeededSource(4), Silent())
+    measure(counted, folder, SeededSource(4))
     return MeasuredRelease.open(folder, plan, counted.spine)
 
 
@@ -152,7 +151,7 @@ def test_a_group_that_is_not_told_stands_beside_those_that_are(tmp_path):
     places = geography([[2]]).select("town")
     colours = {"colour": SEX["colour"]}
     counted = count_tables(plan, {"geography": places, "persons": people(places, colours, 9, np.random.default_rng(1))})
-    measure(counted, tmp_path, SeededSource(4), Silent())
+    measure(counted, tmp_path, SeededSource(4))
     release = MeasuredRelease.open(tmp_path, plan, counted.spine)
     found = release.estimate("persons", "colour", level="town")
     assert np.isnan(found.values[:, :2]).all() and not np.isnan(found.values[:, 2]).any()
@@ -167,7 +166,7 @@ def test_a_table_without_attributes_has_a_total(tmp_path):
     plan = TopDownPlan(unit="unit", spine={"levels": ["state", "town"]}, tables=[table])
     places = geography([[3]]).select("state", "town")
     counted = count_tables(plan, {"geography": places, "units": places.select("town")})
-    measure(counted, tmp_path, SeededSource(4), Silent())
+    measure(counted, tmp_path, SeededSource(4))
     release = MeasuredRelease.open(tmp_path, plan, counted.spine)
     state, town = (release.estimate("units", level=level) for level in ("state", "town"))
     assert state.variances[0, 0] == pytest.approx(1 / (1 + 1 / 3))

@@ -10,7 +10,6 @@ from gls_oracle import LEVELS, Dense, geography, people, plan_of, released
 from scipy.optimize import nnls
 
 from repeats import some_or
-from stirred._progress import Silent
 from stirred.topdown.data.constraints import kept
 from stirred.topdown.data.histograms import added_up
 from stirred.topdown.fitting import subtrees
@@ -45,7 +44,7 @@ def made(folder, *, sizes=UNEVEN, number=4_000, seed=1, rho="1/2", **changed):
 def up(counted, release):
     table = counted.plan.table("persons")
     design = whole_design(counted.plan, counted.spine, table)
-    return Subtrees.of(table, design, release.exact, release.measurements, Silent())
+    return Subtrees.of(table, design, release.exact, release.measurements)
 
 
 @pytest.fixture
@@ -207,7 +206,7 @@ def both_ways(folder, counted, release):
     for way in (BY_LEVEL, LEAST_SQUARES):
         plan = counted.plan.model_copy(update={"fit": way})
         table = plan.table("persons")
-        leaves, reports = fit_table(plan, counted.spine, release.exact, release.measurements, table, Silent())
+        leaves, reports = fit_table(plan, counted.spine, release.exact, release.measurements, table)
         assert {report.way for report in reports} == {way}
         found.append(added_up(leaves, counted.spine.first_leaf(1)).dense(8))
     return found
@@ -263,7 +262,7 @@ def test_where_too_many_numbers_are_tied_together_levels_are_fitted_by_themselve
     by_level = plan.model_copy(update={"fit": BY_LEVEL})
     monkeypatch.setattr(place, most)
     table = plan.table("persons")
-    known = (counted.spine, release.exact, release.measurements, table, Silent())
+    known = (counted.spine, release.exact, release.measurements, table)
     leaves, reports = fit_table(plan, *known)
     assert {report.way for report in reports} == {TOO_WIDE} == {way_of_fit(plan, counted.spine, table)}
     same, reports = fit_table(by_level, *known)

@@ -26,7 +26,6 @@ import gls_oracle  # noqa: E402
 from random_census import random_census  # noqa: E402
 from related_census import broken_by_hand, related_census  # noqa: E402
 
-from stirred._progress import Silent  # noqa: E402
 from stirred.errors import StirredError  # noqa: E402
 from stirred.noise import SeededSource  # noqa: E402
 from stirred.semantics import Concern, exposure  # noqa: E402
@@ -171,8 +170,8 @@ def fits(case: Case) -> None:
     found = count_tables(plan, data)
     table = plan.table("persons")
     with tempfile.TemporaryDirectory() as folder:
-        measure(found, Path(folder), SeededSource(case.whole("key", 0, 2**20)), Silent())
-        leaves, _ = fit_table(plan, found.spine, invariant_values(found), Measurements(Path(folder)), table, Silent())
+        measure(found, Path(folder), SeededSource(case.whole("key", 0, 2**20)))
+        leaves, _ = fit_table(plan, found.spine, invariant_values(found), Measurements(Path(folder)), table)
     case.holds(
         leaves.counts.dtype == np.int64 and bool(np.all(leaves.counts > 0)), "whole numbers above 0, where listed"
     )
@@ -204,9 +203,9 @@ def related_fits(case: Case) -> None:
     case.say(plan=plan.model_dump(mode="json", exclude_defaults=True))
     found = count_tables(plan, data)
     with tempfile.TemporaryDirectory() as folder:
-        measure(found, Path(folder), SeededSource(case.whole("key", 0, 2**20)), Silent())
+        measure(found, Path(folder), SeededSource(case.whole("key", 0, 2**20)))
         try:
-            fitted = fit_tables(plan, found.spine, invariant_values(found), Measurements(Path(folder)), Silent())
+            fitted = fit_tables(plan, found.spine, invariant_values(found), Measurements(Path(folder)))
         except StirredError as refusal:
             if refusal.kind == "relation-unsure":
                 return

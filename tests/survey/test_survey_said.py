@@ -167,7 +167,7 @@ def test_confidential_files_do_not_call_cut_sums_the_true_ones(tmp_path):
         stirred.release(plan, ROWS, out=folder, confidential=tmp_path / f"{name} secret")
         note = tmp_path / f"{name} secret" / "CONFIDENTIAL.txt"
         mechanism = mechanisms.named("survey")
-        told = mechanism.for_custodian(ReleaseFolder.open(folder), plan, ROWS)
+        told = tuple(mechanism.for_custodian(ReleaseFolder.open(folder), plan, ROWS))
         shown = " ".join([*(one.words for one in told), *(cell for one in told for row in one.rows for cell in row)])
         cut = "after cutting at the plan's bounds"
         assert (cut in note.read_text(encoding="utf-8")) == (cut in shown) == (name == "cut")

@@ -117,7 +117,7 @@ def test_a_draft_of_a_linked_file_without_a_header_is_refused(tmp_path):
         write(tmp_path / "b.csv", f"h1,{SECRET}\nh1,{SECRET}\n"),
     )
     with pytest.raises(StirredError, match="looks like a record") as caught:
-        swap_draft(main, linked, tmp_path)
+        swap_draft(main, tmp_path, linked=linked)
     assert SECRET not in str(caught.value)
 
 

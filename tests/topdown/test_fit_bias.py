@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from census import plan, refused, tables
 
-from stirred._progress import Silent
 from stirred.noise import SeededSource
 from stirred.releases.folder.manifest import write_manifest
 from stirred.tables.synthetic.population import DOMAINS, Population
@@ -36,8 +35,8 @@ def measured_bias(folder, counted, table, draws):
     for draw in range(draws):
         work = folder / str(draw)
         work.mkdir()
-        measure(counted, work, SeededSource(draw), Silent())
-        leaves, _ = fit_table(counted.plan, spine, exact, Measurements(work), table, Silent())
+        measure(counted, work, SeededSource(draw))
+        leaves, _ = fit_table(counted.plan, spine, exact, Measurements(work), table)
         errors.append(leaves.totals() - truth)
     error = np.mean(errors, axis=0)
     edges = ((0, 0), (1, 9), (10, 99), (100, truth.max()))

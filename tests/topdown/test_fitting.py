@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from repeats import some_or
-from stirred._progress import Silent
 from stirred.errors import StirredError
 from stirred.noise import SeededSource
 from stirred.topdown.data.constraints import invariant_values, kept
@@ -29,10 +28,10 @@ from strategies import Draws
 
 def run(folder, chosen, data, seed=1):
     counted = count_tables(chosen, data)
-    measure(counted, folder, SeededSource(seed), Silent())
+    measure(counted, folder, SeededSource(seed))
     measurements, exact = Measurements(folder), invariant_values(counted)
     return counted, {
-        table.name: fit_table(chosen, counted.spine, exact, measurements, table, Silent()) for table in chosen.released
+        table.name: fit_table(chosen, counted.spine, exact, measurements, table) for table in chosen.released
     }
 
 
@@ -82,11 +81,9 @@ def test_with_any_noise_everything_declared_is_kept(tmp_path_factory, data, pers
 def test_a_fit_can_be_repeated(tmp_path):
     chosen, data = plan("1/2"), tables()
     counted = count_tables(chosen, data)
-    measure(counted, tmp_path, SeededSource(3), Silent())
+    measure(counted, tmp_path, SeededSource(3))
     exact, persons = invariant_values(counted), chosen.table("persons")
-    first, second = (
-        fit_table(chosen, counted.spine, exact, Measurements(tmp_path), persons, Silent())[0] for _ in range(2)
-    )
+    first, second = (fit_table(chosen, counted.spine, exact, Measurements(tmp_path), persons)[0] for _ in range(2))
     assert np.array_equal(first.cells, second.cells) and np.array_equal(first.counts, second.counts)
 
 
@@ -96,7 +93,7 @@ def test_parts_of_any_size_give_the_same_fit(tmp_path, monkeypatch):
     counted = count_tables(chosen, data)
     monkeypatch.setattr("stirred.topdown.fitting.subtrees.CHUNK", 1)
     exact = invariant_values(counted)
-    parted = fit_table(chosen, counted.spine, exact, Measurements(tmp_path), chosen.table("persons"), Silent())[0]
+    parted = fit_table(chosen, counted.spine, exact, Measurements(tmp_path), chosen.table("persons"))[0]
     assert np.array_equal(whole.cells, parted.cells) and np.array_equal(whole.counts, parted.counts)
 
 

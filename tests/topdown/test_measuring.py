@@ -11,7 +11,6 @@ import pytest
 from census import fields, plan, tables
 from scipy import stats
 
-from stirred._progress import Silent
 from stirred.noise import SeededSource
 from stirred.topdown.data.counting import count_tables
 from stirred.topdown.data.histograms import marginal
@@ -24,7 +23,7 @@ FALSE_ALARM = 1e-9
 
 def measured(folder, chosen, data, seed=1):
     counted = count_tables(chosen, data)
-    measure(counted, folder, SeededSource(seed), Silent())
+    measure(counted, folder, SeededSource(seed))
     return counted, Measurements(folder)
 
 

@@ -36,7 +36,7 @@ def folder(tmp_path) -> Path:
 
 def draft(folder: Path, **more) -> str:
     return draft_plan(
-        folder / "people.csv", folder / "codes.csv", folder, dictionary=folder / "dictionary.json", **more
+        folder / "people.csv", folder, geography=folder / "codes.csv", dictionary=folder / "dictionary.json", **more
     )
 
 
@@ -78,9 +78,11 @@ def test_names_that_are_not_counts_are_attributes(folder, name):
 def test_numbers_that_the_dictionary_does_not_list_are_asked_about(folder):
     frame = pl.DataFrame({"GEOID": CODES, "race": ["w"] * 4, "x": [3, 1, 4, 1], "adult": [0, 1, 0, 1]})
     frame.write_parquet(folder / "people.parquet")
-    text = draft_plan(folder / "people.parquet", folder / "codes.csv", folder, dictionary=folder / "dictionary.json")
+    text = draft_plan(
+        folder / "people.parquet", folder, geography=folder / "codes.csv", dictionary=folder / "dictionary.json"
+    )
     assert 'count = "? x"' in text and 'name = "adult"' in text
-    assert "count =" not in draft_plan(folder / "people.parquet", folder / "codes.csv", folder)
+    assert "count =" not in draft_plan(folder / "people.parquet", folder, geography=folder / "codes.csv")
 
 
 def test_a_declared_count_is_not_asked_about(folder):

@@ -172,6 +172,20 @@ SHOWN = 20
 """Rows that a notebook shows."""
 
 
+def asked_contrasts(
+    difference: Any, ratio: Any, odds_ratio: Any, share: str | None, of_share: Sequence[str]
+) -> list[Any]:
+    """The contrasts of a question, which may have one comparison, and shares of more than one value; ``of_share`` are
+    the values that a condition leaves of the column of shares."""
+    if sum(one is not None for one in (difference, ratio, odds_ratio)) > 1:
+        raise errors.estimate_question("A question", "has one of --difference, --ratio and --odds-ratio")
+    if share is not None and odds_ratio is not None:
+        raise errors.estimate_question("An odds ratio", "is of counts: leave --share out")
+    if share is not None and len(of_share) == 1:
+        raise errors.share_of_one(share)
+    return [one for one in (difference, ratio, *(odds_ratio or ())) if one is not None]
+
+
 def first_rows(rows: Sequence[tuple[str, ...]], total: int) -> str:
     """The head and the first of so many rows as an HTML table, for a notebook."""
     head, *shown = rows

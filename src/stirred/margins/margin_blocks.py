@@ -595,7 +595,7 @@ class Block:
 
 
 def blocks_of(axes: Sequence[AnyAxis]) -> list[Block]:
-    """All blocks that have a copy."""
+    """The independent blocks of a table: of each axis the mean, or what is within, where there is any."""
     choices = [(False, True) if axis.widths[1] else (False,) for axis in axes]
     return [Block(tuple(axes), within) for within in product(*choices)]
 

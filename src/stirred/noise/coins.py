@@ -206,7 +206,7 @@ def _toss(words, head_bits, full_bits, surely, possibly, out, state):  # type: i
 
 
 def as_arrays(bands: Iterable[tuple[int, int]]) -> Bands:
-    """The bands of several probabilities."""
+    """The bands of several probabilities as two arrays, for kernels."""
     both = np.array(list(bands), dtype=np.uint64).reshape(-1, 2)
     return np.ascontiguousarray(both[:, 0]), np.ascontiguousarray(both[:, 1])
 

@@ -133,7 +133,7 @@ def drawn(
 
 
 def _sources(source: RandomSource) -> Iterator[RandomSource]:
-    """A source for each chunk."""
+    """The source that each chunk of rows draws from, chunk after chunk."""
     while True:
         yield SeededSource(int.from_bytes(source.take(15), "big")) if isinstance(source, SeededSource) else source
 

@@ -20,7 +20,7 @@ each part, every part of one run is a separate attempt to tell the two forms apa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, runtime_checkable
@@ -496,11 +496,11 @@ class Mechanism:
             raise errors.report_needs_data(self.title)
         return stated
 
-    def for_analysts(self, release: ReleaseFolder) -> Sequence[AnalystNote]:
+    def for_analysts(self, release: ReleaseFolder) -> Iterable[AnalystNote]:
         """What analysts of a release need to know: which tables are right, how far off others are, what to type."""
         return ()
 
-    def for_custodian(self, release: ReleaseFolder, plan: Any, data: Data | None = None) -> Sequence[CustodianNote]:
+    def for_custodian(self, release: ReleaseFolder, plan: Any, data: Data | None = None) -> Iterable[CustodianNote]:
         """True errors of a release, and what its invariants reveal on these data. Confidential: ``plan`` and ``data``
         are those that the release was made from."""
         return ()

@@ -267,6 +267,11 @@ def by_table(data: object, main: str, others: Sequence[str]) -> dict[str, Any]:
     return dict(data)
 
 
+def slug(text: object) -> str:
+    """A name made safe for file names."""
+    return re.sub(r"\W+", "_", str(text))
+
+
 def dicts(value: Any) -> list[dict[str, Any]]:
     """The entries of a TOML array that are tables; others are left out."""
     return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []

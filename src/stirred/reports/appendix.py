@@ -90,7 +90,7 @@ def appendix(
                 "Give the plan of this release, unchanged.",
             )
         with shown_by(progress):
-            notes = mechanism.for_custodian(opened, read, data)
+            notes = tuple(mechanism.for_custodian(opened, read, data))
     text = appendix_text(of_folder(mechanism, opened), notes, opened_ledger)
     with new_file(out, private=True) as file:
         file.write(text.encode())

@@ -174,7 +174,7 @@ def columns_of(plan: SurveyPlan) -> list[str]:
 
 
 def _told(plan: SurveyPlan) -> list[str]:
-    """The columns of variables and attributes."""
+    """The columns of the file that hold variables and attributes."""
     found = [one.column or one.name for one in plan.variables]
     return found + [one.column or one.name for one in plan.attributes if one.variable is None]
 

@@ -29,9 +29,9 @@ from stirred.releases.mechanism import Release
 from stirred.releases.verdicts import State
 from stirred.spec.exact import display
 from stirred.survey.estimating.questions import estimate
-from stirred.survey.plan.draft import toml
 from stirred.survey.plan.fields import SurveyPlan
 from stirred.survey.verifying import recount
+from stirred.tables.reading.first_look import toml
 from stirred.tables.synthetic.survey_frame import AGE_GROUP, BOUNDS, EMPLOYMENT, SEX, DesignName, make_frame
 from stirred.tables.synthetic.surveys import Survey, draw_survey
 

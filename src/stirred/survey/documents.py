@@ -16,7 +16,7 @@ from typing import Any
 
 import polars as pl
 
-from stirred._progress import Progress, stage
+from stirred._progress import stage
 from stirred._sentences import sentences_of
 from stirred.estimates.answers import NO_ESTIMATE
 from stirred.releases.folder.documents import (
@@ -32,9 +32,8 @@ from stirred.releases.folder.documents import (
     write_documents,
 )
 from stirred.releases.folder.release_folder import ReleaseFolder
-from stirred.releases.ledger.ledger import Ledger
 from stirred.releases.mechanism import AnalystNote, Data
-from stirred.releases.steps import Request, publishing
+from stirred.releases.steps import DrawnAtOnce
 from stirred.spec import Specification
 from stirred.spec.exact import display, written
 from stirred.survey.checking.comparison import write_comparison
@@ -203,9 +202,10 @@ DIGITS = 9
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SurveyRelease:
+class SurveyRelease(DrawnAtOnce):
     """A finished draw of a survey, ready to be written or used in memory."""
 
+    mechanism = MECHANISM
     survey: MeasuredSurvey
     """The measured sums and standard errors."""
     models: Mapping[str, Any]
@@ -223,18 +223,9 @@ class SurveyRelease:
         return f"<SurveyRelease of {len(self.plan.queries)} queries; .specification, .estimates(name), .write(out)>"
 
     @property
-    def draw(self) -> SurveyRelease:
-        """Itself: finishing has nothing to do."""
-        return self
-
-    @property
     def plan(self) -> SurveyPlan:
         """The plan."""
         return self.survey.plan
-
-    def finish(self, progress: Progress | None = None) -> SurveyRelease:
-        """Itself: everything is computed from the measured sums when it is written."""
-        return self
 
     @property
     def summary(self) -> tuple[str, ...]:
@@ -250,22 +241,6 @@ class SurveyRelease:
     def estimates(self, name: str) -> pl.DataFrame:
         """A table of estimates that the plan publishes, by its name."""
         return estimates_frame(self.survey, self.plan.table_of(name))
-
-    def write(
-        self,
-        out: str | Path,
-        *,
-        confidential: str | Path | None = None,
-        data: Data | None = None,
-        ledger: Ledger | str | Path | None = None,
-        for_tests: bool = False,
-        progress: Progress | None = None,
-    ) -> Path:
-        """Write the release folder; ``confidential`` also receives the comparison with the true sums.
-        :func:`stirred.verbs.write` writes a report too."""
-        asked = Request.of(out, confidential=confidential, ledger=ledger, for_tests=for_tests, progress=progress)
-        with publishing(MECHANISM, self, data, asked):
-            return asked.out
 
     def write_files(self, folder: Path) -> Certificate:
         """Write everything that a recipient gets into an empty folder, but the certificate, which is returned."""

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from stirred._progress import Progress, current
+from stirred._progress import Progress, shown_by, stage, telling
 from stirred.noise import RandomSource, SystemSource
 from stirred.releases.folder.documents import draw_nonce
 from stirred.releases.mechanism import Data
@@ -118,20 +118,24 @@ def draw(
     progress: Progress | None = None,
 ) -> SurveyRelease:
     """Read the data once and draw everything."""
-    source, progress = source or SystemSource(), progress or current()
-    progress.stage("reading the survey")
-    records = read_records(plan, data, lambda done: progress.stage("reading the survey", done))
+    with shown_by(progress):
+        return _drawn(plan, data, keep_truth, source or SystemSource())
+
+
+def _drawn(plan: SurveyPlan, data: Data | None, keep_truth: bool, source: RandomSource) -> SurveyRelease:
+    stage("reading the survey")
+    records = read_records(plan, data, telling("reading the survey"))
     require_design(records)
     for stop in open_stops(plan, stops_of(records)):
         raise stop
     if plan.imputation:
-        progress.stage("imputing")
+        stage("imputing")
     filled, models = fill_in(records, source)
-    progress.stage("measuring sums")
+    stage("measuring sums")
     survey = MeasuredSurvey(plan, measure(filled, source))
     found = {}
     for wanted in measured_tables(plan):
-        progress.stage(f"measuring the standard errors of {wanted.name}")
+        stage(f"measuring the standard errors of {wanted.name}")
         found[wanted.name] = measure_errors(filled, wanted, answer(survey, wanted).values, source)
     survey = MeasuredSurvey(plan, survey.sums, found)
     stated = specify(plan, source.for_release)

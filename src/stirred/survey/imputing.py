@@ -97,7 +97,7 @@ class ParameterShare:
 
 
 def _heading(kind: str, share: ParameterShare) -> dict[str, Any]:
-    """The fields that every model has."""
+    """The fields that every published imputation model begins with."""
     return {"stirred_imputation": VERSION, "kind": kind, "noise": share.law, share.word: str(share.budget)}
 
 

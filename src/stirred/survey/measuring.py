@@ -311,7 +311,7 @@ def true_sums(records: Records, query: QuerySection) -> Whole:
 
 
 def measure(records: Records, source: RandomSource) -> dict[str, Whole]:
-    """All queries, each with its noise."""
+    """The noisy sums of all queries: what a release publishes."""
     return {
         query.name: true_sums(records, query) + query_noise(records.plan, query).draw(source)
         for query in records.plan.queries

@@ -4,23 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from stirred._lazy import function_later
-from stirred.releases.mechanism import FORM_OPTIONS, AnalystNote, CustodianNote, Data, Mechanism, Option, Verb, measures
+from stirred._lazy import function_later, method_later
+from stirred.releases.mechanism import FORM_OPTIONS, Mechanism, Option, Verb, measures
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
-    from stirred.estimates import Answers
-    from stirred.noise import RandomSource
     from stirred.releases.folder.release_folder import ReleaseFolder
-    from stirred.releases.mechanism import AuditPair, Release
-    from stirred.releases.verdicts import Verdict
-    from stirred.semantics.targets import Calibration, Target
-    from stirred.spec import Specification
-    from stirred.survey.checking.plan_check import SurveyCheck
-    from stirred.survey.documents import SurveyRelease
     from stirred.survey.plan.fields import SurveyPlan
 
 
@@ -93,64 +83,27 @@ class Survey(Mechanism):
         ),
     )  # fmt: skip
 
+    draft = method_later("stirred.survey.plan.draft", "draft_plan")
+    specify = method_later("stirred.survey.plan.guarantee", "specify")
+    inputs = method_later("stirred.survey.data", "inputs")
+    check = method_later("stirred.survey.checking.plan_check", "check")
+    draw = method_later("stirred.survey.drawing", "draw")
+    for_analysts = method_later("stirred.survey.documents", "for_analysts")
+    verify = method_later("stirred.survey.verifying", "recount")
+    tabulate = method_later("stirred.survey.verifying", "tabulate_release")
+    place_units = method_later("stirred.survey.verifying", "place_units")
+    estimate = method_later("stirred.survey.estimating.questions", "estimate")
+    calibrate = method_later("stirred.survey.plan.budget", "calibrate")
+    audit_pairs = method_later("stirred.survey.audit_pairs", "audit_pairs")
+    for_custodian = method_later("stirred.survey.checking.comparison", "for_custodian")
+    prepare_demo = method_later("stirred.survey.demo", "prepare")
+    show_demo = method_later("stirred.survey.demo", "show")
+
     @property
     def plan_type(self) -> type[SurveyPlan]:
         from stirred.survey.plan.fields import SurveyPlan
 
         return SurveyPlan
-
-    def draft(self, file: Path, folder: Path, **options: Any) -> str:
-        from stirred.survey.plan.draft import draft_plan
-
-        return draft_plan(file, folder=folder, **options)
-
-    def specify(self, plan: SurveyPlan) -> Specification:
-        from stirred.survey.plan.guarantee import specify
-
-        return specify(plan)
-
-    def inputs(self, plan: SurveyPlan, data: Data | None = None) -> dict[str, Data]:
-        from stirred.survey.data import inputs
-
-        return inputs(plan, data)
-
-    def check(self, plan: SurveyPlan, data: Data | None = None, **options: Any) -> SurveyCheck:
-        from stirred.survey.checking.plan_check import check
-
-        return check(plan, data, **options)
-
-    def draw(
-        self,
-        plan: SurveyPlan,
-        data: Data | None = None,
-        *,
-        folder: Path | None = None,
-        keep_truth: bool = False,
-        source: RandomSource | None = None,
-    ) -> SurveyRelease:
-        from stirred.survey.drawing import draw
-
-        return draw(plan, data, keep_truth=keep_truth, source=source)
-
-    def for_analysts(self, release: ReleaseFolder) -> Sequence[AnalystNote]:
-        from stirred.survey.documents import for_analysts
-
-        return tuple(for_analysts(release))
-
-    def verify(self, release: ReleaseFolder) -> list[Verdict]:
-        from stirred.survey.verifying import recount
-
-        return recount(release)
-
-    def tabulate(self, release: ReleaseFolder, by: Sequence[str], table: str | None = None) -> pa.Table:
-        from stirred.survey.verifying import tabulate_release
-
-        return tabulate_release(release, by, table)
-
-    def place_units(self, release: ReleaseFolder, table: str | None = None) -> dict[str, pa.Array | None]:
-        from stirred.survey.verifying import place_units
-
-        return place_units(release)
 
     def tabulate_note(self, release: ReleaseFolder, by: Sequence[str], table: str | None = None) -> str:
         from stirred.survey.estimating.questions import answered_only
@@ -161,40 +114,6 @@ class Survey(Mechanism):
             "errors, and means, shares and quantiles."
         )
         return f"{said} {answered_only(SurveyPlan.from_published(release.certificate['plan']))}".rstrip()
-
-    def estimate(self, release: str | Path, **options: Any) -> Answers:
-        from stirred.survey.estimating.questions import estimate
-
-        return estimate(release, **options)
-
-    def calibrate(
-        self, plan: SurveyPlan, targets: Sequence[Target], data: Data | None = None, **options: Any
-    ) -> Calibration:
-        from stirred.survey.plan.budget import calibrate
-
-        return calibrate(plan, targets, **options)
-
-    def audit_pairs(self, plan: SurveyPlan) -> list[AuditPair]:
-        from stirred.survey.audit_pairs import audit_pairs
-
-        return audit_pairs(plan)
-
-    def for_custodian(
-        self, release: ReleaseFolder, plan: SurveyPlan, data: Data | None = None
-    ) -> Sequence[CustodianNote]:
-        from stirred.survey.checking.comparison import for_custodian
-
-        return tuple(for_custodian(release, plan, data))
-
-    def prepare_demo(self, folder: Path) -> SurveyPlan:
-        from stirred.survey.demo import prepare
-
-        return prepare(folder)
-
-    def show_demo(self, folder: Path, made: Release, began: float) -> None:
-        from stirred.survey.demo import show
-
-        show(folder, made, began)
 
 
 MECHANISM = Survey()

@@ -182,7 +182,7 @@ def _is_model(plan: SurveyPlan, section: ImputationSection, stated: Any) -> bool
     return fits and json.dumps(model.to_fields()) == json.dumps(stated)
 
 
-def place_units(release: ReleaseFolder) -> dict[str, pa.Array | None]:
+def place_units(release: ReleaseFolder, table: str | None = None) -> dict[str, pa.Array | None]:
     """The attributes of the plan with their values; sums over some of these are unbiased too."""
     return {one.name: pa.array(one.values, pa.string()) for one in read_measured(release).plan.attributes}
 

@@ -115,7 +115,7 @@ def _how_weakened(plan: SwapPlan) -> Iterator[str]:
 
 
 def _corrected(plan: SwapPlan, other: str) -> str:
-    """What corrects a weakened table."""
+    """Which command corrects a weakened table, and for which tables none does."""
     said = say("corrected", columns=quote(f"{plan.swap[0]},{other}"))
     if plan.rounds or plan.rates:
         what = listed(plan.swapped_again) if plan.rounds else say("unequal_rates")

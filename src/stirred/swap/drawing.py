@@ -15,7 +15,7 @@ from typing import Any, cast
 import numpy as np
 
 from stirred import errors
-from stirred._progress import Progress, current, stage
+from stirred._progress import Progress, shown_by, stage
 from stirred._threads import meanwhile, thread_pool
 from stirred.invariants import Margin
 from stirred.noise import RandomSource, SystemSource
@@ -23,7 +23,7 @@ from stirred.releases.folder.atomic import CONFIDENTIAL
 from stirred.releases.folder.documents import Certificate, ReleasedTable, draw_nonce, write_documents
 from stirred.releases.ledger.ledger import Ledger
 from stirred.releases.mechanism import Data
-from stirred.releases.steps import Request, publishing, releasing
+from stirred.releases.steps import DrawnAtOnce, Request, releasing
 from stirred.spec import Specification, facts
 from stirred.spec.exact import display
 from stirred.swap.checking.comparison import write_comparison
@@ -77,12 +77,13 @@ from stirred.tables.writing import EXTENSIONS, Cell, Chunk, as_arrow, counted_ch
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SwapRelease:
+class SwapRelease(DrawnAtOnce):
     """A drawn swap, ready to be written or used in memory.
 
     Printing it shows no data.
     """
 
+    mechanism = MECHANISM
     dataset: InputDataset
     table: Table
     """The swapped records, still in the order of the input: never to be shown."""
@@ -99,15 +100,6 @@ class SwapRelease:
 
     def __repr__(self) -> str:
         return f"<SwapRelease of {self.table.rows:,} {self.plan.records}; .specification, .frame(), .write(out)>"
-
-    @property
-    def draw(self) -> SwapRelease:
-        """The draw; for a swap it is the release itself."""
-        return self
-
-    def finish(self, progress: Progress | None = None) -> SwapRelease:
-        """The release itself: a swap needs no finishing."""
-        return self
 
     @property
     def plan(self) -> SwapPlan:
@@ -145,24 +137,6 @@ class SwapRelease:
             f"{100 * float(stated.fact[facts.CHANGED_SHARE]):.3g}% of the records are expected to have other swap "
             f"values than before, and {100 * float(stated.fact[facts.UNCHANGEABLE_SHARE]):.3g}% never can",
         )
-
-    def write(
-        self,
-        out: str | Path,
-        *,
-        confidential: str | Path | None = None,
-        ledger: Ledger | str | Path | None = None,
-        for_tests: bool = False,
-        progress: Progress | None = None,
-    ) -> Path:
-        """Write the release folder; ``confidential`` is a folder for the comparison with the true tables.
-
-        ``ledger`` records the release before the folder appears, or raises. A draw that is written again is listed with
-        its entry, and costs nothing more. :func:`stirred.verbs.write` writes a report too.
-        """
-        asked = Request.of(out, confidential=confidential, ledger=ledger, for_tests=for_tests, progress=progress)
-        with publishing(MECHANISM, self, None, asked):
-            return asked.out
 
     def _tables(self) -> Iterator[tuple[Rows, Input]]:
         yield self.rows, self.dataset.input
@@ -249,13 +223,16 @@ def draw(
     progress: Progress | None = None,
 ) -> SwapRelease:
     """Draw one swap. Another ``source`` than the operating system's is for tests: the result is not for release."""
-    source = source or SystemSource()
-    progress = progress or current()
-    progress.stage("reading")
-    dataset = load(plan, data, progress)
+    with shown_by(progress):
+        return _drawn(plan, data, source or SystemSource())
+
+
+def _drawn(plan: SwapPlan, data: Data | None, source: RandomSource) -> SwapRelease:
+    stage("reading")
+    dataset = load(plan, data)
     for one in plan.published_tables:
         dataset.require(one)
-    progress.stage("counting the invariants and looking for stops")
+    stage("counting the invariants and looking for stops")
     rates = rates_of_dataset(dataset)
     data_of_swap = swapped_data(dataset, rates or one_rate(plan))
     with meanwhile(lambda: _stops(dataset, data_of_swap)) as stops:
@@ -266,7 +243,7 @@ def draw(
     later = later_rounds(plan, dataset.counted)
     movement = movement_of(strata, margins.swapped, by_stratum or one_rate(plan), later)
     refuse_stops([*movement_stops(plan, strata, movement), *alone_stops(dataset, margins.swapped)], plan.allow)
-    progress.stage("swapping")
+    stage("swapping")
     moves = permutation.draw(dataset.strata, strata.sizes, rates or one_rate(plan), source)
     table = dataset.table.replace(
         {column.name: column.with_codes(moves.apply(column.codes)) for column in dataset.table.pick(plan.swap)}
@@ -275,9 +252,9 @@ def draw(
         first = dataset.counted.replace({name: table[name] for name in plan.swap})
         last = draw_later_rounds(plan, first, source)
         table = table.replace({name: last[name] for name in plan.swap})
-    progress.stage("recounting the invariants")
+    stage("recounting the invariants")
     recount(dataset, table)
-    progress.stage("putting rows in order")
+    stage("putting rows in order")
     rows = put_in_order(dataset.columns, plan.id, table, bool(dataset.linked), source)
     followers = tuple(follow(rows, entry, source) for entry in dataset.linked if isinstance(rows, ShuffledRows))
     stated = specify(

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stirred import errors
+from stirred._lazy import method_later
 from stirred.releases.mechanism import (
     FORM_OPTIONS,
     PLACE,
     REGRESS,
-    AnalystNote,
-    CustodianNote,
     Data,
     Mechanism,
     Option,
@@ -23,15 +22,9 @@ from stirred.releases.mechanism import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from stirred.estimates import Answers
     from stirred.noise import RandomSource
     from stirred.releases.folder.release_folder import ReleaseFolder
-    from stirred.releases.mechanism import AuditPair, Release
-    from stirred.releases.verdicts import Verdict
-    from stirred.semantics.swap_exposure import SwapExposure
-    from stirred.semantics.targets import Calibration, Target
     from stirred.spec import Specification
-    from stirred.swap.checking.plan_check import SwapCheck
     from stirred.swap.drawing import SwapRelease
     from stirred.swap.plan.fields import SwapPlan
 
@@ -181,26 +174,26 @@ class Swapping(Mechanism):
         ),
     }  # fmt: skip
 
+    draft = method_later("stirred.swap.plan.draft", "draft_plan")
+    inputs = method_later("stirred.swap.data.dataset", "inputs")
+    check = method_later("stirred.swap.checking.plan_check", "check")
+    for_analysts = method_later("stirred.swap.documents", "for_analysts")
+    verify = method_later("stirred.swap.verifying", "recount")
+    tabulate = method_later("stirred.swap.verifying", "tabulate_release")
+    exposure = method_later("stirred.swap.verifying", "released_exposure")
+    tabulate_note = method_later("stirred.swap.estimating.question_counts", "tabulate_note")
+    estimate = method_later("stirred.swap.estimating.questions", "estimate")
+    calibrate = method_later("stirred.swap.plan.budget", "calibrate")
+    audit_pairs = method_later("stirred.swap.audit_pairs", "audit_pairs")
+    for_custodian = method_later("stirred.swap.checking.comparison", "for_custodian")
+    prepare_demo = method_later("stirred.swap.demo", "prepare")
+    show_demo = method_later("stirred.swap.demo", "show")
+
     @property
     def plan_type(self) -> type[SwapPlan]:
         from stirred.swap.plan.fields import SwapPlan
 
         return SwapPlan
-
-    def draft(self, file: Path, folder: Path, **options: Any) -> str:
-        from stirred.swap.plan.draft import draft_plan
-
-        return draft_plan(file, folder=folder, **options)
-
-    def inputs(self, plan: SwapPlan, data: Data | None = None) -> dict[str, Data]:
-        from stirred.swap.data.dataset import inputs
-
-        return inputs(plan, data)
-
-    def check(self, plan: SwapPlan, data: Data | None = None, **options: Any) -> SwapCheck:
-        from stirred.swap.checking.plan_check import check
-
-        return check(plan, data, **options)
 
     def draw(
         self,
@@ -221,73 +214,14 @@ class Swapping(Mechanism):
         largest = options.get("largest_stratum")
         return super().specify_plan(plan) if largest is None else specify_typed(plan, largest)
 
-    def for_analysts(self, release: ReleaseFolder) -> Sequence[AnalystNote]:
-        from stirred.swap.documents import for_analysts
-
-        return tuple(for_analysts(release))
-
     def spend_words(self, plan: SwapPlan) -> str:
         at = f"rate {plan.rate}" if plan.rate is not None else "rates by rule"
         if plan.rounds:
             at += f" and {len(plan.rounds)} later round{'s' if len(plan.rounds) > 1 else ''}"
         return f"swap at {at}, plan {plan.hash()[:12]}"
 
-    def verify(self, release: ReleaseFolder) -> list[Verdict]:
-        from stirred.swap.verifying import recount
-
-        return recount(release)
-
-    def tabulate(self, release: ReleaseFolder, by: Sequence[str], table: str | None = None) -> pa.Table:
-        from stirred.swap.verifying import tabulate_release
-
-        return tabulate_release(release, by, table)
-
     def place_units(self, release: ReleaseFolder, table: str | None = None) -> dict[str, pa.Array | None]:
         return dict.fromkeys(release.with_role(release.require_table(table), "match", "swap", "hold", "copy"))
-
-    def exposure(self, release: ReleaseFolder, pairs: Sequence[str] = (), level: float = 0.05) -> SwapExposure | None:
-        from stirred.swap.verifying import released_exposure
-
-        return released_exposure(release, pairs, level)
-
-    def tabulate_note(self, release: ReleaseFolder, by: Sequence[str], table: str | None = None) -> str | None:
-        from stirred.swap.estimating.question_counts import tabulate_note
-
-        return tabulate_note(release, by, table)
-
-    def estimate(self, release: str | Path, **options: Any) -> Answers:
-        from stirred.swap.estimating.questions import estimate
-
-        return estimate(release, **options)
-
-    def calibrate(
-        self, plan: SwapPlan, targets: Sequence[Target], data: Data | None = None, **options: Any
-    ) -> Calibration:
-        from stirred.swap.plan.budget import calibrate
-
-        return calibrate(plan, targets, data, **options)
-
-    def audit_pairs(self, plan: SwapPlan) -> list[AuditPair]:
-        from stirred.swap.audit_pairs import audit_pairs
-
-        return audit_pairs(plan)
-
-    def for_custodian(
-        self, release: ReleaseFolder, plan: SwapPlan, data: Data | None = None
-    ) -> Sequence[CustodianNote]:
-        from stirred.swap.checking.comparison import for_custodian
-
-        return tuple(for_custodian(release, plan, data))
-
-    def prepare_demo(self, folder: Path) -> SwapPlan:
-        from stirred.swap.demo import prepare
-
-        return prepare(folder)
-
-    def show_demo(self, folder: Path, made: Release, began: float) -> None:
-        from stirred.swap.demo import show
-
-        show(folder, made, began)
 
 
 MECHANISM = Swapping()

@@ -132,7 +132,7 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
     return [*verdicts, *back_verdicts, *contents_verdicts(release, expected)]
 
 
-def released_exposure(release: ReleaseFolder, pairs: Sequence[str], level: float) -> SwapExposure | None:
+def released_exposure(release: ReleaseFolder, pairs: Sequence[str] = (), level: float = 0.05) -> SwapExposure | None:
     """How well exchanged pairs of a release are noticed, and how many changed records can be put back.
 
     The second is read from the certificate, or computed where an earlier version did not state it.

@@ -367,6 +367,13 @@ class ColumnEncoder:
                 yield recode
 
 
+def encoded(name: str, array: pa.Array, table: str = "", kind: pa.DataType | None = None) -> Column:
+    """The values of an array as a column: in one batch, of the array's type unless another is given."""
+    encoder = ColumnEncoder(table, name, kind or array.type, len(array))
+    encoder.add(array)
+    return encoder.finish()
+
+
 _DAY = 86_400
 _FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
 """Days from 1970 to the first of year 1 and to the last of year 9999."""
@@ -464,9 +471,7 @@ def recast(column: Column, kind: pa.DataType, decimal: str = ".") -> Column:
     texts = column.values
     if decimal != "." and pa.types.is_floating(kind):
         texts = pc.replace_substring(texts, decimal, ".")
-    encoder = ColumnEncoder("", column.name, kind)
-    encoder.add(_from_text(texts, kind))
-    typed = encoder.finish()
+    typed = encoded(column.name, _from_text(texts, kind), kind=kind)
     return Column(column.name, typed.codes[column.codes], typed.values)
 
 

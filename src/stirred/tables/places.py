@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred.errors import listed
 from stirred.tables.columns import as_text
-from stirred.tables.reading.inputs import open_input
 
 MOST_ROWS = 200_000_000
 """Rows that a file of places may have."""
@@ -109,9 +108,9 @@ def _opened(given: Any) -> tuple[str, pl.DataFrame]:
     if isinstance(given, pl.DataFrame | Mapping):
         return "(a frame)", pl.DataFrame(given)
     if not isinstance(given, str | Path):
-        opened = open_input("places", given)
-        batches = list(opened.batches(list(opened.kinds)))
-        return "(a frame)", pl.DataFrame(pl.from_arrow(batches)) if batches else pl.DataFrame()
+        from stirred.tables.reading.frames import as_polars
+
+        return "(a frame)", as_polars("places", given)
     path = Path(given)
     try:
         if path.suffix == ".parquet":

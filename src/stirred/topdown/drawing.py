@@ -26,7 +26,7 @@ import pyarrow.csv as pc
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred._progress import Progress, current, stage
+from stirred._progress import Progress, shown_by, stage, telling
 from stirred.invariants import Margin
 from stirred.margins.spine import Spine
 from stirred.noise import RandomSource, SystemSource
@@ -36,7 +36,7 @@ from stirred.releases.folder.documents import Certificate, ReleasedTable, draw_n
 from stirred.releases.folder.manifest import NAME, digest_of
 from stirred.releases.ledger.ledger import Ledger
 from stirred.releases.mechanism import Data
-from stirred.releases.steps import Request, publishing, releasing
+from stirred.releases.steps import Request, Writes, releasing
 from stirred.spec import Specification
 from stirred.spec.exact import display
 from stirred.tables import Column, Table
@@ -129,15 +129,13 @@ class TopDownDraw:
 
 
 def prepare(
-    plan: TopDownPlan, data: Data | None, progress: Progress, *, with_areas: bool = False
+    plan: TopDownPlan, data: Data | None, *, with_areas: bool = False
 ) -> tuple[Counted, tuple[Counts, ...], tuple[Agreement, ...]]:
     """Count the data, and raise if they contradict the plan; called before any noise is drawn."""
-    progress.stage("reading and counting")
+    stage("reading and counting")
     require_nested(plan)
-    counted = count_tables(
-        plan, data, with_areas=with_areas, told=lambda done: progress.stage("reading and counting", done)
-    )
-    progress.stage("looking for contradictions")
+    counted = count_tables(plan, data, with_areas=with_areas, told=telling("reading and counting"))
+    stage("looking for contradictions")
     exact = invariant_values(counted)
     require_kept(counted, exact)
     require_related(counted)
@@ -155,14 +153,13 @@ def draw_into(
     *,
     keep_truth: bool = False,
     source: RandomSource | None = None,
-    progress: Progress | None = None,
 ) -> TopDownDraw:
     """Measure once into a folder that has no manifest yet."""
-    source, progress = source or SystemSource(), progress or current()
-    counted, exact, agreements = prepare(plan, data, progress)
+    source = source or SystemSource()
+    counted, exact, agreements = prepare(plan, data)
     (folder / MEASUREMENTS).mkdir()
-    measure(counted, folder / MEASUREMENTS, source, progress)
-    progress.stage("writing geography and invariants")
+    measure(counted, folder / MEASUREMENTS, source)
+    stage("writing geography and invariants")
     write_geography(folder / MEASUREMENTS / GEOGRAPHY_FILE, plan, counted.spine)
     write_invariants(folder / INVARIANTS, plan, counted.spine, exact)
     return TopDownDraw(
@@ -299,9 +296,10 @@ def described(plan: TopDownPlan, spine: Spine, table: TableSection, records: int
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TopDownRelease:
+class TopDownRelease(Writes):
     """A fitted release, ready to be written or used in memory."""
 
+    mechanism = MECHANISM
     draw: TopDownDraw
     leaves: Mapping[str, Histograms]
     """By table, the fitted histograms of the leaves."""
@@ -346,23 +344,6 @@ class TopDownRelease:
         if len(fallbacks) > _SHOWN_FALLBACKS:
             lines.append(f"... and {len(fallbacks) - _SHOWN_FALLBACKS} more; certificate.json lists all")
         return tuple(lines)
-
-    def write(
-        self,
-        out: str | Path,
-        *,
-        confidential: str | Path | None = None,
-        data: Data | None = None,
-        ledger: Ledger | str | Path | None = None,
-        for_tests: bool = False,
-        progress: Progress | None = None,
-    ) -> Path:
-        """Write the release folder. ``confidential`` also receives the errors against the true counts, for which
-        ``data`` are read (or the plan's own files) where the draw did not keep them. :func:`stirred.verbs.write` writes
-        a report too."""
-        asked = Request.of(out, confidential=confidential, ledger=ledger, for_tests=for_tests, progress=progress)
-        with publishing(MECHANISM, self, data, asked):
-            return asked.out
 
     def write_confidential(self, folder: Path, data: Data | None = None) -> None:
         """Write the errors against the true counts. Confidential."""
@@ -438,10 +419,10 @@ def _put(file: Path, place: Path, *, link: bool) -> None:
 
 def fit(draw: TopDownDraw, progress: Progress | None = None) -> TopDownRelease:
     """Fit every table of a draw, in memory; goes on from levels that an interrupted fit has finished."""
-    progress = progress or current()
     finished = _finished_levels(draw)
     plan, spine, exact = draw.plan, draw.spine, draw.exact
-    found = fit_tables(plan, spine, exact, draw.measurements, progress, draw.agreements, finished)
+    with shown_by(progress):
+        found = fit_tables(plan, spine, exact, draw.measurements, draw.agreements, finished)
     reports = [report for table in plan.released for report in found[table.name][1]]
     return TopDownRelease(draw, {table.name: found[table.name][0] for table in plan.released}, tuple(reports))
 
@@ -451,7 +432,6 @@ def fit_tables(
     spine: Spine,
     exact: Sequence[Counts],
     measurements: Measurements,
-    progress: Progress,
     agreements: Sequence[Agreement] = (),
     finished: FinishedLevels | None = None,
 ) -> dict[str, tuple[Histograms, list[LevelReport]]]:
@@ -461,7 +441,7 @@ def fit_tables(
     found = {}
     for table in plan.order_of_fit:
         related = RelatedSteps(together, table, leaves) if table.name in together.rules else None
-        given = (plan, spine, exact, measurements, table, progress, agreements, finished)
+        given = (plan, spine, exact, measurements, table, agreements, finished)
         found[table.name] = fit_table(*given, related)
         leaves[table.name] = found[table.name][0]
     return found

@@ -33,18 +33,19 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._bounded_reading import inside, is_of_machine, plain, read_json
-from stirred._progress import Progress, stage
+from stirred._progress import stage
 from stirred._threads import ahead
 from stirred.margins.schema import Schema
 from stirred.margins.spine import Index, Spine
 from stirred.noise import RandomSource, discrete_gaussian
 from stirred.releases.folder.atomic import KEPT, PARTS, is_unfinished
 from stirred.releases.folder.manifest import NAME, differences, digest_of, read_manifest, write_manifest
+from stirred.releases.plans import slug
 from stirred.tables.groups import free_label
 from stirred.topdown.data.counting import Counted, read_spine
 from stirred.topdown.data.histograms import Counts, marginal_by
 from stirred.topdown.plan.fields import TopDownPlan
-from stirred.topdown.plan.sections import InvariantSection, PlacesInput, slug
+from stirred.topdown.plan.sections import InvariantSection, PlacesInput
 
 MEASUREMENTS, INVARIANTS = "measurements", "invariants"
 """Folders of a work folder and of a release."""
@@ -90,7 +91,7 @@ def entries(plan: TopDownPlan, spine: Spine) -> list[Entry]:
     return found
 
 
-def measure(counted: Counted, folder: Path, source: RandomSource, progress: Progress) -> list[Entry]:
+def measure(counted: Counted, folder: Path, source: RandomSource) -> list[Entry]:
     """Draw and write all measurements into ``folder``."""
     found = entries(counted.plan, counted.spine)
     every, written = sum(entry.units * entry.cells for entry in found), 0
@@ -98,7 +99,7 @@ def measure(counted: Counted, folder: Path, source: RandomSource, progress: Prog
     def told(drawn: Iterable[tuple[Entry, slice, NDArray[np.int64]]]) -> Iterator[tuple[slice, NDArray[np.int64]]]:
         nonlocal written
         for entry, units, values in drawn:
-            progress.stage(f"measuring {entry.table} at level '{entry.level}'", written / every)
+            stage(f"measuring {entry.table} at level '{entry.level}'", written / every)
             written += len(values)
             yield units, values
 

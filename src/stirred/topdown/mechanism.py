@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from stirred import errors
+from stirred._lazy import function_later, method_later
 from stirred.releases.mechanism import (
     FORM_OPTIONS,
     PLACE,
     PLACE_COLUMN,
     PLACES,
     REGRESS,
-    AnalystNote,
-    CustodianNote,
     Data,
     Mechanism,
     Option,
@@ -24,18 +23,10 @@ from stirred.releases.mechanism import (
 )
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from stirred.estimates import Answers, Estimates
     from stirred.noise import RandomSource
     from stirred.releases.folder.release_folder import ReleaseFolder
-    from stirred.releases.ledger.ledger import Ledger
-    from stirred.releases.mechanism import AuditPair, Release
-    from stirred.releases.verdicts import Verdict
-    from stirred.semantics.targets import Calibration, Target
-    from stirred.spec import Specification
     from stirred.spec.known_deployments.allocations import Allocation
-    from stirred.topdown.checking.plan_check import TopDownCheck
     from stirred.topdown.drawing import TopDownDraw
     from stirred.topdown.plan.fields import TopDownPlan
 
@@ -45,31 +36,13 @@ without the seven levels of the DHC plans."""
 
 
 def _sizes(text: str | None) -> list[int] | None:
-    """The typed sizes of places."""
+    """The sizes of places that were typed after ``--sizes``, as numbers."""
     if text is None:
         return None
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isascii() and part.isdigit() and len(part) < 9 for part in parts):
         raise errors.parameter_out_of_range("--sizes", text, "whole numbers from 0 on with commas between, as 0,5,40")
     return [int(part) for part in parts]
-
-
-def _population(**options: Any) -> list[str]:
-    from stirred.topdown.demo import write_population
-
-    return write_population(**options)
-
-
-def _spine(**options: Any) -> list[str]:
-    from stirred.topdown.data.spine_file import spine_lines
-
-    return spine_lines(**options)
-
-
-def _noisy_measurements(**options: Any) -> list[str]:
-    from stirred.topdown.noisy_files.writing import write_noisy_measurements
-
-    return write_noisy_measurements(**options)
 
 
 def _listed(text: str) -> list[str]:
@@ -195,7 +168,7 @@ class TopDown(Mechanism):
                        "The built-in TopDown plan to write beside the tables.", "preset_name", choices=PRESETS,
                        default="pl94-2020"),
             ),
-            _population,
+            function_later("stirred.topdown.demo", "write_population"),
             example="stirred population country --persons 100000",
         ),
         Verb(
@@ -228,7 +201,7 @@ class TopDown(Mechanism):
                 Option("--out", "Write the list of areas to this new file (.csv, .parquet or .arrow).", "out", Path),
                 Option("--json", "Print the result as JSON; stirred docs json lists its fields.", "as_json", bool),
             ),
-            _spine,
+            function_later("stirred.topdown.data.spine_file", "spine_lines"),
             example="stirred spine --blocks blocks.csv --targets places,districts --out geography.csv",
         ),
         Verb(
@@ -240,46 +213,38 @@ class TopDown(Mechanism):
                        argument=True),
                 Option("OUT", "The folder to write; it must not exist yet.", "out", Path, argument=True),
             ),
-            _noisy_measurements,
+            function_later("stirred.topdown.noisy_files.writing", "write_noisy_measurements"),
             example="stirred noisy-measurements release files",
         ),
     )  # fmt: skip
+
+    draft = method_later("stirred.topdown.plan.draft", "draft_plan")
+    warm_up = method_later("stirred.topdown.fitting.one_level", "start_compiling")
+    specify = method_later("stirred.topdown.plan.guarantee", "specify")
+    inputs = method_later("stirred.topdown.data.counting", "inputs")
+    check = method_later("stirred.topdown.checking.plan_check", "check")
+    check_ledger = method_later("stirred.topdown.data.constraints", "require_counted")
+    reopen = method_later("stirred.topdown.drawing", "reopen")
+    is_work = method_later("stirred.topdown.measuring", "is_work")
+    paid_entry = method_later("stirred.topdown.measuring", "paid_entry")
+    reads_measurements = method_later("stirred.topdown.noisy_files.form", "is_noisy_measurements")
+    adopt = method_later("stirred.topdown.noisy_files.reading", "adopt")
+    readopt = method_later("stirred.topdown.noisy_files.reading", "readopt")
+    for_analysts = method_later("stirred.topdown.documents", "for_analysts")
+    verify = method_later("stirred.topdown.verifying", "recount")
+    tabulate = method_later("stirred.topdown.verifying", "tabulate_release")
+    place_units = method_later("stirred.topdown.verifying", "place_units")
+    calibrate = method_later("stirred.topdown.plan.budget", "calibrate")
+    audit_pairs = method_later("stirred.topdown.audit_pairs", "audit_pairs")
+    for_custodian = method_later("stirred.topdown.checking.comparison", "for_custodian")
+    prepare_demo = method_later("stirred.topdown.demo", "prepare")
+    show_demo = method_later("stirred.topdown.demo", "show")
 
     @property
     def plan_type(self) -> type[TopDownPlan]:
         from stirred.topdown.plan.fields import TopDownPlan
 
         return TopDownPlan
-
-    def draft(self, file: Path, folder: Path, **options: Any) -> str:
-        from stirred.topdown.plan.draft import draft_plan
-
-        return draft_plan(file, folder=folder, **options)
-
-    def warm_up(self) -> None:
-        from stirred.topdown.fitting.one_level import start_compiling
-
-        start_compiling()
-
-    def specify(self, plan: TopDownPlan) -> Specification:
-        from stirred.topdown.plan.guarantee import specify
-
-        return specify(plan)
-
-    def inputs(self, plan: TopDownPlan, data: Data | None = None) -> dict[str, Data]:
-        from stirred.topdown.data.counting import inputs
-
-        return inputs(plan, data)
-
-    def check(self, plan: TopDownPlan, data: Data | None = None, **options: Any) -> TopDownCheck:
-        from stirred.topdown.checking.plan_check import check
-
-        return check(plan, data, **options)
-
-    def check_ledger(self, plan: TopDownPlan, ledger: Ledger) -> None:
-        from stirred.topdown.data.constraints import require_counted
-
-        require_counted(plan, ledger)
 
     def draw(
         self,
@@ -296,65 +261,15 @@ class TopDown(Mechanism):
             raise errors.topdown_plan("A draw", "must be kept in a work folder: name one with work=FOLDER")
         return draw_into(folder, plan, data, keep_truth=keep_truth, source=source)
 
-    def reopen(self, plan: TopDownPlan, work: Path) -> TopDownDraw:
-        from stirred.topdown.drawing import reopen
-
-        return reopen(plan, work)
-
-    def is_work(self, folder: Path) -> bool:
-        from stirred.topdown.measuring import is_work
-
-        return is_work(folder)
-
-    def paid_entry(self, folder: Path) -> int | None:
-        from stirred.topdown.measuring import paid_entry
-
-        return paid_entry(folder)
-
-    def reads_measurements(self, folder: Path) -> bool:
-        from stirred.topdown.noisy_files.form import is_noisy_measurements
-
-        return is_noisy_measurements(folder)
-
-    def adopt(self, measurements: Path, folder: Path, **options: Any) -> TopDownDraw:
-        from stirred.topdown.noisy_files.reading import adopt
-
-        return adopt(measurements, folder, **options)
-
-    def readopt(self, measurements: Path, work: Path, **options: Any) -> TopDownDraw:
-        from stirred.topdown.noisy_files.reading import readopt
-
-        return readopt(measurements, work, **options)
-
-    def for_analysts(self, release: ReleaseFolder) -> Sequence[AnalystNote]:
-        from stirred.topdown.documents import for_analysts
-
-        return tuple(for_analysts(release))
-
     def spend_words(self, plan: TopDownPlan) -> str:
         from stirred.spec.exact import display
 
         return f"TopDown with rho {display(plan.rho)}, plan {plan.hash()[:12]}"
 
-    def verify(self, release: ReleaseFolder) -> list[Verdict]:
-        from stirred.topdown.verifying import recount
-
-        return recount(release)
-
-    def tabulate(self, release: ReleaseFolder, by: Sequence[str], table: str | None = None) -> pa.Table:
-        from stirred.topdown.verifying import tabulate_release
-
-        return tabulate_release(release, by, table)
-
     def tabulate_note(self, release: ReleaseFolder, by: Sequence[str], table: str | None = None) -> str:
         from stirred.topdown.documents import say
 
         return f"Note: these are counts of released rows. {say('which_values')}"
-
-    def place_units(self, release: ReleaseFolder, table: str | None = None) -> dict[str, pa.Array | None]:
-        from stirred.topdown.verifying import place_units
-
-        return place_units(release, table)
 
     def estimate(self, release: str | Path, **options: Any) -> Estimates | Answers:
         from stirred.topdown.estimating.questions import estimate
@@ -374,35 +289,6 @@ class TopDown(Mechanism):
         from stirred.topdown.plan.fields import TopDownPlan
 
         return TopDownPlan.from_published(release.certificate["plan"]).allocation()
-
-    def calibrate(
-        self, plan: TopDownPlan, targets: Sequence[Target], data: Data | None = None, **options: Any
-    ) -> Calibration:
-        from stirred.topdown.plan.budget import calibrate
-
-        return calibrate(plan, targets, data, **options)
-
-    def audit_pairs(self, plan: TopDownPlan) -> list[AuditPair]:
-        from stirred.topdown.audit_pairs import audit_pairs
-
-        return audit_pairs(plan)
-
-    def for_custodian(
-        self, release: ReleaseFolder, plan: TopDownPlan, data: Data | None = None
-    ) -> Sequence[CustodianNote]:
-        from stirred.topdown.checking.comparison import for_custodian
-
-        return tuple(for_custodian(release, plan, data))
-
-    def prepare_demo(self, folder: Path) -> TopDownPlan:
-        from stirred.topdown.demo import prepare
-
-        return prepare(folder)
-
-    def show_demo(self, folder: Path, made: Release, began: float) -> None:
-        from stirred.topdown.demo import show
-
-        show(folder, made, began)
 
 
 MECHANISM = TopDown()

@@ -30,7 +30,7 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 
 from stirred._bounded_reading import inside, read_json
-from stirred._progress import current, stage
+from stirred._progress import stage
 from stirred.margins.schema import Schema
 from stirred.margins.spine import Spine
 from stirred.releases.folder.documents import Certificate
@@ -144,7 +144,7 @@ def fit_verdicts(release: ReleaseFolder, counted: Counted, exact: Sequence[Count
         return [Verdict(False, "the certificate reports the fit of every table and level")]
     if plan.earlier:
         return [not_compared(f"whether {_FIT}", "the earlier releases that it agrees with are not in the folder")]
-    found = fit_tables(plan, spine, exact, Measurements(release.path / MEASUREMENTS), current())
+    found = fit_tables(plan, spine, exact, Measurements(release.path / MEASUREMENTS))
     rows = [_moved(counted.leaves[table.name], found[table.name][0]) for table in plan.released]
     reports = [report.published() for table in plan.released for report in found[table.name][1]]
     if not any(rows) and json.dumps(stated) == json.dumps(reports):

@@ -15,7 +15,6 @@ import pytest
 from noise_mutants import PLAN, PROGRAMS, Measurer, power_of_program
 from scipy import stats
 
-from stirred._progress import Silent
 from stirred.errors import StirredError
 from stirred.lab.audit.p_values import POWER
 from stirred.lab.audit.results import FALSE_ALARM
@@ -99,7 +98,7 @@ def test_our_program_gives_what_a_release_measures(tmp_path):
     plan = census.plan()
     made = make_data(plan)
     frame = plan_program(plan, SeededSource(3))(made.tables)["measurements"]
-    drawn = draw_into(tmp_path, plan, dict(made.tables), source=SeededSource(3), progress=Silent())
+    drawn = draw_into(tmp_path, plan, dict(made.tables), source=SeededSource(3))
     start = 0
     for entry in drawn.measurements.entries:
         part = frame[start : start + entry.units * entry.cells]

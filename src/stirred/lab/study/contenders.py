@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._display import withheld
-from stirred._progress import Silent
 from stirred.invariants import TwoMargins, reveal
 from stirred.lab.study.study_data import StudyData
 from stirred.lab.study.swappers.permutation_variants import rates_curve
@@ -176,7 +175,7 @@ def _tables_of_swap(plan: SwapPlan, data: StudyData) -> dict[str, pl.DataFrame]:
 
 
 def _known_of_topdown(plan: TopDownPlan, data: StudyData) -> Known:
-    counted, exact, _ = prepare(plan, data.for_topdown([table.name for table in plan.tables]), Silent())
+    counted, exact, _ = prepare(plan, data.for_topdown([table.name for table in plan.tables]))
     stated = specify_topdown(plan)
     revealed = reveal_topdown(plan, counted.spine, exact)
     records = max((one.records for one in revealed.margins), default=0) or 1

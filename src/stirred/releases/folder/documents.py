@@ -34,8 +34,8 @@ from stirred.releases.plans import Plan
 from stirred.spec import Finding, Specification
 from stirred.spec.exact import bound, without_infinities
 from stirred.tables import Table
-from stirred.tables.csv_style import USUAL, CsvStyle
 from stirred.tables.labelled_files import TITLES, Labels
+from stirred.tables.writing import USUAL, CsvStyle
 
 CERTIFICATE = "certificate.json"
 DICTIONARY = "data_dictionary.json"

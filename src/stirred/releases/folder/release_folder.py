@@ -30,11 +30,10 @@ from stirred.spec import Specification
 from stirred.spec.specification import from_fields
 from stirred.tables import Input, InputOptions, Table, open_input
 from stirred.tables.columns import recast, type_named
-from stirred.tables.csv_style import USUAL, CsvStyle
 from stirred.tables.groups import cells
 from stirred.tables.labelled_files import Labels
 from stirred.tables.reading.table_reader import ReadTable, read_table
-from stirred.tables.writing import EXTENSIONS
+from stirred.tables.writing import EXTENSIONS, USUAL, CsvStyle
 
 MOST_VALUES = 500_000_000
 """Values (rows times columns) that are read of any table,"""

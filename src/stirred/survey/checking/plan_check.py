@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 import numpy as np
 
 from stirred import errors
-from stirred._progress import Progress, current
+from stirred._progress import Progress, shown_by, stage, telling
 from stirred.errors.kinds import listed
 from stirred.releases.folder.documents import check_json, code_line, fill, findings_and_stops
 from stirred.releases.mechanism import Data
@@ -144,16 +144,20 @@ class SurveyCheck:
 
 def check(plan: SurveyPlan, data: Data | None = None, *, progress: Progress | None = None) -> SurveyCheck:
     """Check a plan against its file; draws nothing. Raises the errors that a release would raise."""
-    progress = progress or current()
-    progress.stage("reading the survey")
-    records = read_records(plan, data, lambda done: progress.stage("reading the survey", done))
+    with shown_by(progress):
+        return _checked(plan, data)
+
+
+def _checked(plan: SurveyPlan, data: Data | None) -> SurveyCheck:
+    stage("reading the survey")
+    records = read_records(plan, data, telling("reading the survey"))
     require_design(records)
-    progress.stage("working out expected errors")
+    stage("working out expected errors")
     filled = _complete(records)
     survey = MeasuredSurvey(plan, {query.name: true_sums(filled, query) for query in plan.queries})
     survey = MeasuredSurvey(plan, survey.sums, _expected_errors(survey, filled))
     effective = effective_size_of_multiples(records.weights)
-    stage = first_stage(filled) if plan.publish and plan.design.replicates is None else None
+    first = first_stage(filled) if plan.publish and plan.design.replicates is None else None
     return SurveyCheck(
         plan,
         specify(plan),
@@ -162,7 +166,7 @@ def check(plan: SurveyPlan, data: Data | None = None, *, progress: Progress | No
         float(effective),
         float(records.rows / effective),
         tuple(_query(survey, query) for query in plan.queries),
-        tuple(_expected(survey, filled, wanted, stage) for wanted in plan.publish),
+        tuple(_expected(survey, filled, wanted, first) for wanted in plan.publish),
         {name: many for name, many in records.changed.items() if many},
         {name: int(gone.sum()) for name, gone in records.empty.items()},
         records.weights_in_file,
@@ -206,13 +210,13 @@ def _expected_errors(survey: MeasuredSurvey, records: Records) -> dict[str, Erro
 
 
 def _expected(
-    survey: MeasuredSurvey, records: Records, wanted: PublishSection, stage: FirstStage | None
+    survey: MeasuredSurvey, records: Records, wanted: PublishSection, first: FirstStage | None
 ) -> TableErrors:
     found = answer(survey, wanted)
     lower, upper = found.interval(float(wanted.confidence))
     sampling = np.full(len(found), np.nan)
     if wanted.kind != "quantiles" and wanted.calibration is None:
-        sampling = design_estimates(records, wanted, stage)[1]
+        sampling = design_estimates(records, wanted, first)[1]
     known = np.isfinite(found.values)
     noise = found.parts.get("noise_error", np.full(len(found), np.nan))
     half = np.where(np.isfinite(upper - lower), (upper - lower) / 2, np.nan)

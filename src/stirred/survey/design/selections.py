@@ -388,7 +388,7 @@ def checked_samples(samples: Samples) -> dict[Sample, Fraction]:
 
 
 def _share(sampled: int, frame: int) -> Fraction:
-    """n/N as a fraction."""
+    """The share of a frame that is sampled, n/N, checked."""
     records, taken = _count("The size of the frame", frame), _count("The size of the sample", sampled)
     if taken > records:
         raise errors.parameter_out_of_range(

@@ -356,7 +356,7 @@ def _sums(codes: Codes, values: Array, number: int) -> Array:
 
 
 def _quotients(wanted: Array, reached: Array) -> Array:
-    """What to multiply by."""
+    """By category the factor that takes what is reached to the public total; refused where nothing is there."""
     lacking = int(np.count_nonzero(reached <= 0))
     if lacking:
         raise errors.calibration_totals(

@@ -35,7 +35,7 @@ from stirred.survey.measuring import ErrorTable, query_noise, query_step
 from stirred.survey.plan.fields import SurveyPlan
 from stirred.survey.plan.sections import PublishSection, QuerySection
 from stirred.tables import Column, Table
-from stirred.tables.columns import ColumnEncoder, as_text
+from stirred.tables.columns import as_text, encoded
 from stirred.tables.exact_numbers import largest, whole_array
 from stirred.tables.writing import EXTENSIONS, Cell, write_table
 
@@ -155,7 +155,7 @@ def error_name(wanted: PublishSection) -> str:
 
 
 def tables_of(survey: MeasuredSurvey) -> Iterator[Table]:
-    """All measured tables, encoded."""
+    """All tables of noisy sums and of noisy standard errors, as columns ready to be written."""
     plan = survey.plan
     for query in plan.queries:
         step = query_step(plan, query)
@@ -186,7 +186,7 @@ def described(plan: SurveyPlan, table: Table) -> ReleasedTable:
 
 
 def write(folder: Path, plan: SurveyPlan, table: Table) -> None:
-    """Write a measured table."""
+    """Write one table of noisy sums or standard errors into a release folder."""
     cells = [Cell(name, column.codes, column) for name, column in table.columns.items()]
     write_table(folder / f"{table.name}{EXTENSIONS[plan.format]}", plan.format, [cells])
 
@@ -237,21 +237,15 @@ def decimals(multiples: Whole, step: Fraction) -> pa.Array:
 
 def _encoded(plan: SurveyPlan, name: str, by: Sequence[str], numbers: dict[str, pa.Array]) -> Table:
     columns = {one: _label_column(plan, by, at) for at, one in enumerate(by)}
-    columns |= {one: _column(one, array) for one, array in numbers.items()}
+    columns |= {one: encoded(one, array) for one, array in numbers.items()}
     return Table(name, plan.number_of_cells(by), columns)
 
 
 def _label_column(plan: SurveyPlan, by: Sequence[str], at: int) -> Column:
     """The labels of all cells by some names, of one of the names."""
     sizes = [len(plan.schema_of(by).values(one)) for one in by]
-    distinct = _column(by[at], pa.array(plan.schema_of(by).values(by[at]), pa.string()))
+    distinct = encoded(by[at], pa.array(plan.schema_of(by).values(by[at]), pa.string()))
     return distinct.with_codes(np.tile(np.repeat(distinct.codes, math.prod(sizes[at + 1 :])), math.prod(sizes[:at])))
-
-
-def _column(name: str, array: pa.Array) -> Column:
-    encoder = ColumnEncoder("", name, array.type, len(array))
-    encoder.add(array)
-    return encoder.finish()
 
 
 def _read(release: ReleaseFolder, plan: SurveyPlan, name: str, by: Sequence[str], numbers: Sequence[str]) -> Table:

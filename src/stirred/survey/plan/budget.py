@@ -20,6 +20,7 @@ import numpy as np
 from stirred import errors
 from stirred.margins.table_shares import AskedMargin, ShareProblem
 from stirred.margins.tree_shares import as_parts
+from stirred.releases.mechanism import Data
 from stirred.semantics.budgets_for_targets import (
     calibrate_budget,
     greatest_budget,
@@ -49,9 +50,9 @@ _PARTS = 1000
 _COUNTS = "weighted counts"
 
 
-def calibrate(plan: SurveyPlan, targets: Sequence[Target]) -> Calibration:
+def calibrate(plan: SurveyPlan, targets: Sequence[Target], data: Data | None = None) -> Calibration:
     """The smallest budget with shares that keep all errors; with limits on the guarantee alone, the greatest budget
-    with the shares as they are."""
+    with the shares as they are. No ``data`` are read."""
     stated = specify(plan)
 
     def make(budget: Fraction) -> Specification:

@@ -7,10 +7,8 @@ somebody fills them in.
 
 from __future__ import annotations
 
-import json
-import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +16,7 @@ from typing import Any
 from stirred.releases.plans import Plan
 from stirred.survey.plan.sections import TO_FILL_IN
 from stirred.tables import open_input
-from stirred.tables.reading.first_look import called_id, dataset_called, form_of, identifying
+from stirred.tables.reading.first_look import called_id, dataset_called, form_of, identifying, toml, written_path
 
 BLANK = f'"{TO_FILL_IN}"'
 """What stands where somebody must state a public fact."""
@@ -60,10 +58,9 @@ def draft_plan(path: Path, folder: Path = Path(), **form_options: Any) -> str:
     :func:`stirred.tables.reading.first_look.form_of`, where the file does not tell its form."""
     form = form_of(path, **form_options)
     found = guess(list(open_input("survey", path, form.options()).kinds))
-    place = path if path.is_absolute() else os.path.relpath(path, folder)
     parts = [
         _head(path),
-        ["[input]", f"path = {toml(str(place))}", *form.lines()],
+        ["[input]", f"path = {toml(written_path(path, folder))}", *form.lines()],
         _weights(found),
         _sample(),
         _design(found),
@@ -245,8 +242,3 @@ def _queries(found: Guess) -> list[str]:
         f"# of = {toml(found.variables[0] if found.variables else '...')}",
     ]
     return [*lines, f"# by = {toml([first])}"] if first else lines
-
-
-def toml(value: str | Iterable[object]) -> str:
-    """A text or a list as TOML."""
-    return json.dumps(value if isinstance(value, str) else list(value), ensure_ascii=False)

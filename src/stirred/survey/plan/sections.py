@@ -7,7 +7,6 @@ reveal something. Numbers are exact fractions. Values and weights lie on a latti
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import cached_property
@@ -18,7 +17,7 @@ from pydantic import BeforeValidator, Field, PlainSerializer
 
 from stirred import errors
 from stirred._fractions import NOT_A_NUMBER, as_fraction
-from stirred.releases.plans import MOST_NAMES, MOST_SECTIONS, Names, Section
+from stirred.releases.plans import MOST_NAMES, MOST_SECTIONS, Names, Section, slug
 from stirred.spec.exact import written
 from stirred.survey.plan.sensitivity import Bounds
 
@@ -50,11 +49,6 @@ def to_fill_in(fields: object, at: str = "") -> list[str]:
     else:
         return []
     return [found for name, value in inside for found in to_fill_in(value, f"{at}.{name}" if at else name)]
-
-
-def slug(text: object) -> str:
-    """A name made safe for file names."""
-    return re.sub(r"\W+", "_", str(text))
 
 
 def _number(given: object) -> Fraction:

@@ -180,7 +180,7 @@ SAME_UNITS = Invariant(name="which units the dataset holds")
 
 @dataclass(frozen=True)
 class Recommendation:
-    """What the authors say about a setting."""
+    """Whether the authors of chapter 6 recommend a setting, and why."""
 
     verdict: Literal["recommended", "second choice", "not preferred", "advised against"]
     reason: str

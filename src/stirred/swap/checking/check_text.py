@@ -36,7 +36,7 @@ _PLACES_OF_LOSS = 5
 
 
 def describe(check: SwapCheck) -> str:
-    """A check as a page of text."""
+    """The page of text that ``print`` shows of a check."""
     parts = [
         "CONFIDENTIAL: computed from the data. Do not publish it. If you choose rate or variables by it, the guarantee "
         "does not hold.",

@@ -349,7 +349,7 @@ class RuleEffects:
 
 
 def rule_effects(dataset: Dataset, strata: Strata, rates: RecordRates, by_stratum: RatesByStratum) -> RuleEffects:
-    """What the rules of a plan do."""
+    """How rates by rule change who moves and what epsilon is, rule by rule and beside one rate for all."""
     counts = by_stratum.counts
     moved = moved_probabilities(by_stratum)
     changed = _changed(dataset, strata, rates)

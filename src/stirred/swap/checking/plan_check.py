@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from stirred import errors
 from stirred._calls import refuses_wrong_arguments
-from stirred._progress import Progress, current
+from stirred._progress import Progress, shown_by, stage
 from stirred.releases.folder.documents import check_json
 from stirred.releases.ledger.ledger import Ledger
 from stirred.releases.mechanism import Data
@@ -276,83 +276,85 @@ def check(
     one allow together is told too.
     """
     tried_rates = _each_rate(rates)
-    progress = progress or current()
-    began = time.perf_counter()
-    progress.stage("reading")
-    dataset = load(plan, data, progress)
-    reading = time.perf_counter() - began
-    progress.stage("counting the invariants")
-    margins = count_margins(dataset, prints=False)
-    strata = strata_of_dataset(dataset, margins)
-    progress.stage("looking for stops")
-    by_record = rates_of_dataset(dataset)
-    by_stratum = by_record.by_stratum(dataset.strata) if by_record else None
-    later = later_rounds(plan, dataset.counted)
-    movement = movement_of(strata, margins.swapped, by_stratum or one_rate(plan), later)
-    telling = measure(dataset)
-    progress.stage("looking for records that could be put back")
-    data_of_swap = swapped_data(dataset, by_record or one_rate(plan))
-    undoing = undoing_of(data_of_swap, kept_with_dropped_ids(dataset))
-    if undoing_stops(plan, undoing):
-        undoing = with_remedies(data_of_swap, undoing)
-    opened = Ledger.open(ledger) if isinstance(ledger, str | Path) else ledger
-    earlier = [] if opened is None else [entry.specification for entry in opened.entries() if entry.counted]
-    changes = movement.expected_changed_share
-    several = together(dataset, earlier, changes)
-    stops = find_stops(dataset)
-    stops = undoing_stops(plan, undoing, [*stops, *telling_stops(dataset, telling, stops)])
-    stops += [*releases_stops(plan, several, changes * dataset.records), *movement_stops(plan, strata, movement)]
-    stops += alone_stops(dataset, margins.swapped)
-    progress.stage("counting what the invariants reveal")
-    revealing = reveal_swap(dataset)
-    progress.stage("forecasting tables")
-    asked = list(dict.fromkeys([*plan.published_tables, *(PublishedTable.of(one) for one in tables)]))
-    keys = [PublishedTable.of(one) for one in uniques]
-    if any(one.adds_up for one in keys):
-        raise errors.unique_on_sums()
-    plan.require_tables([*asked, *keys])
-    for one in (*asked, *keys):
-        dataset.require(one)
-    stays = stay_probabilities(dataset, strata, by_record, later) if keys else None
-    possible = [one for one in asked if has_formulas(dataset, one)]
-    forecasts = [(one, expected_forecast(dataset, one, by_record)) for one in possible]
-    forecast = [table for _, table in forecasts if table is not None]
-    progress.stage("computing other rates and variables")
-    tried = [(plan.match, plan.swap), *candidates] if tried_rates or candidates else []
-    return SwapCheck(
-        plan=plan,
-        specification=specify(
-            plan,
-            dataset.held,
-            dataset.linked_columns,
-            strata,
-            movement,
-            rates=by_stratum,
-            alone=margins.swapped.alone,
-        ),
-        records=dataset.records,
-        linked_rows={entry.plan.name: entry.held.rows for entry in dataset.linked},
-        strata=strata,
-        fine_strata=group(dataset.table.pick(plan.match), dataset.records).count if plan.coarsen else len(strata.sizes),
-        margins=margins,
-        uniques=count_uniques(dataset, margins.held.alone),
-        movement=movement,
-        unchangeable=unchangeable_places(dataset, strata),
-        telling=telling,
-        undoing=undoing,
-        together=several,
-        rules=rule_effects(dataset, strata, by_record, by_stratum) if by_record and by_stratum else None,
-        revealing=revealing,
-        uniques_on=tuple(unique_rows(dataset, one, stays) for one in keys),
-        tables=tuple(forecast),
-        losses=tuple(expected_loss(table) for table in forecast),
-        mape_at_last_rate=_at_last_rate(dataset, forecast),
-        too_large=tuple(one for one, table in forecasts if table is None),
-        not_forecast=tuple(one for one in asked if one not in possible),
-        stops=tuple(stops),
-        what_if=tuple(_what_if(dataset, entry, tried_rates or plan.every_rate, asked) for entry in tried),
-        forecast=_forecast(dataset, reading),
-    )
+    with shown_by(progress):
+        began = time.perf_counter()
+        stage("reading")
+        dataset = load(plan, data)
+        reading = time.perf_counter() - began
+        stage("counting the invariants")
+        margins = count_margins(dataset, prints=False)
+        strata = strata_of_dataset(dataset, margins)
+        stage("looking for stops")
+        by_record = rates_of_dataset(dataset)
+        by_stratum = by_record.by_stratum(dataset.strata) if by_record else None
+        later = later_rounds(plan, dataset.counted)
+        movement = movement_of(strata, margins.swapped, by_stratum or one_rate(plan), later)
+        telling = measure(dataset)
+        stage("looking for records that could be put back")
+        data_of_swap = swapped_data(dataset, by_record or one_rate(plan))
+        undoing = undoing_of(data_of_swap, kept_with_dropped_ids(dataset))
+        if undoing_stops(plan, undoing):
+            undoing = with_remedies(data_of_swap, undoing)
+        opened = Ledger.open(ledger) if isinstance(ledger, str | Path) else ledger
+        earlier = [] if opened is None else [entry.specification for entry in opened.entries() if entry.counted]
+        changes = movement.expected_changed_share
+        several = together(dataset, earlier, changes)
+        stops = find_stops(dataset)
+        stops = undoing_stops(plan, undoing, [*stops, *telling_stops(dataset, telling, stops)])
+        stops += [*releases_stops(plan, several, changes * dataset.records), *movement_stops(plan, strata, movement)]
+        stops += alone_stops(dataset, margins.swapped)
+        stage("counting what the invariants reveal")
+        revealing = reveal_swap(dataset)
+        stage("forecasting tables")
+        asked = list(dict.fromkeys([*plan.published_tables, *(PublishedTable.of(one) for one in tables)]))
+        keys = [PublishedTable.of(one) for one in uniques]
+        if any(one.adds_up for one in keys):
+            raise errors.unique_on_sums()
+        plan.require_tables([*asked, *keys])
+        for one in (*asked, *keys):
+            dataset.require(one)
+        stays = stay_probabilities(dataset, strata, by_record, later) if keys else None
+        possible = [one for one in asked if has_formulas(dataset, one)]
+        forecasts = [(one, expected_forecast(dataset, one, by_record)) for one in possible]
+        forecast = [table for _, table in forecasts if table is not None]
+        stage("computing other rates and variables")
+        tried = [(plan.match, plan.swap), *candidates] if tried_rates or candidates else []
+        return SwapCheck(
+            plan=plan,
+            specification=specify(
+                plan,
+                dataset.held,
+                dataset.linked_columns,
+                strata,
+                movement,
+                rates=by_stratum,
+                alone=margins.swapped.alone,
+            ),
+            records=dataset.records,
+            linked_rows={entry.plan.name: entry.held.rows for entry in dataset.linked},
+            strata=strata,
+            fine_strata=group(dataset.table.pick(plan.match), dataset.records).count
+            if plan.coarsen
+            else len(strata.sizes),
+            margins=margins,
+            uniques=count_uniques(dataset, margins.held.alone),
+            movement=movement,
+            unchangeable=unchangeable_places(dataset, strata),
+            telling=telling,
+            undoing=undoing,
+            together=several,
+            rules=rule_effects(dataset, strata, by_record, by_stratum) if by_record and by_stratum else None,
+            revealing=revealing,
+            uniques_on=tuple(unique_rows(dataset, one, stays) for one in keys),
+            tables=tuple(forecast),
+            losses=tuple(expected_loss(table) for table in forecast),
+            mape_at_last_rate=_at_last_rate(dataset, forecast),
+            too_large=tuple(one for one, table in forecasts if table is None),
+            not_forecast=tuple(one for one in asked if one not in possible),
+            stops=tuple(stops),
+            what_if=tuple(_what_if(dataset, entry, tried_rates or plan.every_rate, asked) for entry in tried),
+            forecast=_forecast(dataset, reading),
+        )
 
 
 def _rates(plan: SwapPlan) -> str:

@@ -63,7 +63,7 @@ def predicted_by_tree(
 
 
 def _parts(codes: NDArray[np.uint32]) -> NDArray[np.uint8]:
-    """Each code's part of about equal size."""
+    """The codes of a column cut into parts of about equally many rows: the part of each row."""
     counts = np.bincount(codes)
     before = np.cumsum(counts) - counts
     part_of = np.minimum(before * _PARTS // max(len(codes), 1), _PARTS - 1).astype(np.uint8)

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred._compiled import kernel
 from stirred._display import confidential
-from stirred._progress import Progress, current
+from stirred._progress import telling
 from stirred._threads import meanwhile
 from stirred.releases.folder.documents import ReleasedTable
 from stirred.releases.mechanism import Data
@@ -39,13 +39,12 @@ from stirred.swap.plan.fields import SwapPlan
 from stirred.swap.plan.sections import MAIN, LinkedTable, PublishedTable
 from stirred.tables import Column, Input, Table, open_input
 from stirred.tables.columns import exact_values, plain_type, smallest_type
-from stirred.tables.csv_style import USUAL, CsvStyle
 from stirred.tables.exact_numbers import require_numeric
 from stirred.tables.groups import Groups, anonymous, cells, group
 from stirred.tables.labelled_files import Labels
 from stirred.tables.reading.inputs import Told, shares
 from stirred.tables.reading.table_reader import count_repeated, locate, read_table
-from stirred.tables.writing import EXTENSIONS, Cell, Chunk, csv_cells
+from stirred.tables.writing import EXTENSIONS, USUAL, Cell, Chunk, CsvStyle, csv_cells
 
 
 def roles_of(plan: SwapPlan, table: str, columns: Sequence[str]) -> dict[str, str]:
@@ -88,7 +87,7 @@ def copies_of(plan: SwapPlan, entry: LinkedTable, columns: Sequence[str]) -> dic
 
 
 def linked_plan(plan: SwapPlan, name: str) -> LinkedTable:
-    """The plan of a linked table."""
+    """The part of a plan that is about a linked table."""
     return next(entry for entry in plan.linked if entry.name == name)
 
 
@@ -263,7 +262,7 @@ class Linked:
 
 @confidential
 class LinkedInput(Linked):
-    """A linked table of the confidential data."""
+    """A linked table of the confidential data, with the input that it was read from."""
 
     input: Input
     columns: tuple[str, ...]
@@ -385,7 +384,7 @@ def inputs(plan: SwapPlan, data: Data | None = None) -> dict[str, Data]:
     return {name: Path(place) if isinstance(place, str) else place for name, place in found.items()}
 
 
-def load(plan: SwapPlan, data: Data | None = None, progress: Progress | None = None) -> InputDataset:
+def load(plan: SwapPlan, data: Data | None = None) -> InputDataset:
     """Read and encode what the plan names.
 
     ``data`` replaces the paths of the plan: a path or a frame for the main table, or a mapping of such by the name of
@@ -395,7 +394,7 @@ def load(plan: SwapPlan, data: Data | None = None, progress: Progress | None = N
     # All files are opened before the first is read and compared after the last: so they are of one moment.
     opened = open_input(MAIN, places[MAIN], plan.input.options())
     if plan.flat is not None:
-        return _load_flat(plan, plan.flat, opened, progress or current())
+        return _load_flat(plan, plan.flat, opened)
     others = [open_input(entry.name, places[entry.name], entry.input.options()) for entry in plan.linked]
     own = [plan.id] if plan.id else []
     held = _resolve_roles(MAIN, opened, [*plan.match, *plan.swap], plan.hold, [*plan.drop, *own])
@@ -403,7 +402,7 @@ def load(plan: SwapPlan, data: Data | None = None, progress: Progress | None = N
         raise errors.empty_role("hold")
     used = [*plan.match, *plan.swap, *held]
     _require_no_float(plan, opened)
-    told, *each = _told([opened, *others], progress or current())
+    told, *each = _told([opened, *others])
     read = _read(opened, used, own, plan.nulls, told)
     linked = [_read_linked(plan, *one) for one in zip(plan.linked, others, each, strict=True)]
     for one in (opened, *others):
@@ -442,12 +441,12 @@ def _require_known(plan: SwapPlan, released: set[str], held: Sequence[str], ties
             raise errors.unknown_allowance(name)
 
 
-def _told(inputs: Sequence[Input], progress: Progress) -> list[Told]:
+def _told(inputs: Sequence[Input]) -> list[Told]:
     """Whom to tell the share of each input that is read, most of the time of a release."""
-    return shares(inputs, lambda done: progress.stage("reading", done))
+    return shares(inputs, telling("reading"))
 
 
-def _load_flat(plan: SwapPlan, entry: LinkedTable, opened: Input, progress: Progress) -> InputDataset:
+def _load_flat(plan: SwapPlan, entry: LinkedTable, opened: Input) -> InputDataset:
     """Read a flat file and split it into records and their rows."""
     assert plan.id is not None
     numbered = [plan.id, *([entry.id] if entry.id else [])]
@@ -460,7 +459,7 @@ def _load_flat(plan: SwapPlan, entry: LinkedTable, opened: Input, progress: Prog
     )
     used = [*plan.match, *plan.swap, *held]
     _require_no_float(plan, opened)
-    read = _read(opened, [*used, *own], numbered, [*plan.nulls, *entry.nulls], *_told([opened], progress))
+    read = _read(opened, [*used, *own], numbered, [*plan.nulls, *entry.nulls], *_told([opened]))
     if (found := read.forbidden) is not None:
         parts = [
             replace(found, counts={name: count for name, count in found.counts.items() if name not in own}),

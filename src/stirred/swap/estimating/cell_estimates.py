@@ -70,7 +70,7 @@ class Shape(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Tally:
-    """The released cells of a question."""
+    """The released cells that a question counts, by stratum, held class and swap class."""
 
     shape: Shape
     law: LawConstants

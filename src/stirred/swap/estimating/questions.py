@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred.estimates.answers import Answers, Coefficients, Parts, difference, odds_ratio, ratio
+from stirred.estimates.answers import Answers, Coefficients, Parts, asked_contrasts, difference, odds_ratio, ratio
 from stirred.releases.folder.documents import SPECIFICATION
 from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.swap.data.counting import key_of, look_up
@@ -80,21 +80,14 @@ class SwappedRelease:
     ) -> Answers:
         """Estimate counts by some columns, or shares, differences, ratios or odds ratios of them."""
         name = self.release.require_table(table)
-        wanted = [one for one in (difference, ratio, odds_ratio) if one is not None]
-        if len(wanted) > 1:
-            raise errors.estimate_question("A question", "has one of --difference, --ratio and --odds-ratio")
-        if share is not None and odds_ratio is not None:
-            raise errors.estimate_question("An odds ratio", "is of counts: leave --share out")
-        contrasts = [one for one in (difference, ratio) if one is not None] + list(odds_ratio or ())
-        by = tuple(dict.fromkeys([*by, *(one[0] for one in contrasts), *([share] if share else [])]))
         conditions = {key: _several(values) for key, values in (where or {}).items()}
-        if share is not None and len(conditions.get(share, ())) == 1:
-            raise errors.share_of_one(share)
+        contrasts = asked_contrasts(difference, ratio, odds_ratio, share, conditions.get(share or "", ()))
+        by = tuple(dict.fromkeys([*by, *(one[0] for one in contrasts), *([share] if share else [])]))
         counted = count_cells(self.release, self.plan, name, by, conditions, rates_of_release(self.release, self.plan))
         asked = self._question(name, by, conditions, counted)
         if odds_ratio is not None:
             return asked.odds_ratio(*odds_ratio)
-        if wanted:
+        if contrasts:
             return asked.compared(contrasts[0], share, apart=difference is not None)
         if share is not None:
             return asked.shares(share)

@@ -240,7 +240,7 @@ class ScoreCovariances:
 
 
 def _away(number: Floats) -> Floats:
-    """A divisor that is not near 0."""
+    """Divisors, with those near 0 replaced by infinity."""
     return np.where(np.abs(number) > 1e-6, number, np.inf)
 
 

@@ -43,7 +43,7 @@ _SHOWN = 80
 
 @dataclass(frozen=True)
 class Term:
-    """A column, or one of its values."""
+    """A term of a formula: a column, or 1 where it has a certain value and 0 elsewhere."""
 
     column: str
     value: str | None = None
@@ -56,7 +56,7 @@ class Term:
 
 @dataclass(frozen=True)
 class Formula:
-    """An outcome and its predictors."""
+    """A formula that was read: the outcome and its predictors."""
 
     outcome: Term
     predictors: tuple[Term, ...]
@@ -299,7 +299,7 @@ class _Entering:
 
 
 def _entering(asked: Formula, columns: Mapping[str, Column], choices: Choices) -> list[_Entering]:
-    """The outcome, then the predictors."""
+    """How each term enters the regression: the outcome first, then the predictors."""
     reference = dict(choices.reference or {})
     for name in (*reference, *choices.categories):
         _require(name in asked.columns, f"'{name}'", "does not stand in the formula", "Name a predictor.")

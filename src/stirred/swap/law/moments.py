@@ -389,7 +389,7 @@ def reach(rates: RatesByStratum) -> Floats:
 
 
 def kept_shares(rates: RatesByStratum) -> Floats:
-    """D of each stratum."""
+    """By stratum the probability that a selection is kept, not being of exactly one record: D of the law."""
     odds = np.array([float(p / (1 - p)) for p in rates.rates])
     log_stays = np.array([log_complement(p) for p in rates.rates])
     # Plans whose D may fall below 1/1000 are refused, so the difference keeps its digits.

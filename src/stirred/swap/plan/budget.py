@@ -20,7 +20,7 @@ import numpy as np
 
 from stirred import errors
 from stirred._display import confidential
-from stirred._progress import Progress, current
+from stirred._progress import stage
 from stirred.loss.curves.power_curves import PowerCurve
 from stirred.loss.curves.swap_curves import swap_power_curve, swap_power_curve_up_to
 from stirred.releases.mechanism import Data
@@ -85,20 +85,15 @@ def calibrate(
     data: Data | None = None,
     *,
     largest_stratum: int | None = None,
-    progress: Progress | None = None,
 ) -> Calibration:
     """The range of swap rates that keep all targets, and the rate in it that changes least, or for limits on errors
     alone the one that protects most.
 
     With ``largest_stratum``, typed, no data are read.
     """
-    progress = progress or current()
     _require(plan, targets, largest_stratum)
-    if largest_stratum is None:
-        known = _counted(plan, data, progress)
-    else:
-        known = _Known(largest_stratum, None, largest_stratum, None)
-    progress.stage("trying rates")
+    known = _counted(plan, data) if largest_stratum is None else _Known(largest_stratum, None, largest_stratum, None)
+    stage("trying rates")
     limits = [one for one in targets if isinstance(one, EpsilonTarget | PowerTarget | BeliefTarget)]
     asked = [one for one in targets if isinstance(one, ErrorTarget)]
     low, high = _between(known, limits)
@@ -134,10 +129,10 @@ def _require(plan: SwapPlan, targets: Sequence[Target], largest: int | None) -> 
         raise errors.calibration_option("--largest-stratum", "must be a whole number from 2 on")
 
 
-def _counted(plan: SwapPlan, data: Data | None, progress: Progress) -> _Known:
-    progress.stage("reading")
+def _counted(plan: SwapPlan, data: Data | None) -> _Known:
+    stage("reading")
     dataset = load(plan, data)
-    progress.stage("counting strata")
+    stage("counting strata")
     strata = strata_of_dataset(dataset, count_margins(dataset, prints=False))
     if not strata.changeable.any():
         raise errors.out_of_reach(
@@ -251,7 +246,7 @@ def _highest(known: _Known, asked: Sequence[ErrorTarget], low: Fraction, high: F
 
 
 def _value(known: _Known, target: Target, rate: Fraction) -> float:
-    """What a target limits, at a rate."""
+    """The number that a target limits (epsilon, a power, a belief, an error), at a swap rate."""
     if isinstance(target, EpsilonTarget):
         return theorem.epsilon(known.largest, rate)
     if isinstance(target, PowerTarget | BeliefTarget):

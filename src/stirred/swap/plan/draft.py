@@ -8,8 +8,6 @@ choice that the guarantee would have to cover.
 
 from __future__ import annotations
 
-import json
-import os
 import re
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
@@ -32,7 +30,9 @@ from stirred.tables.reading.first_look import (
     form_of,
     identifying,
     look,
+    toml,
     unit_called,
+    written_path,
 )
 from stirred.tables.reading.table_reader import count_repeated, read_table
 
@@ -61,9 +61,9 @@ _FEWEST_REPEATS = 0.05
 
 def draft_plan(
     path: Path,
-    linked: Path | None = None,
     folder: Path = Path(),
     *,
+    linked: Path | None = None,
     look_at_cells: bool = False,
     flat_id: str | None = None,
     repeated: Sequence[str] = (),
@@ -102,7 +102,7 @@ def draft_plan(
         "stirred = 1",
         'mechanism = "swap"',
         "",
-        f"dataset = {json.dumps(dataset_called(path), ensure_ascii=False)}   # {SwapPlan.decided['dataset']}",
+        f"dataset = {toml(dataset_called(path))}   # {SwapPlan.decided['dataset']}",
         *why,
         *_unit(path, identifier, flat is not None),
         "# Each record is selected by chance, with this probability: 5 in 100. Selected records of a group exchange",
@@ -128,7 +128,7 @@ def draft_plan(
         *_listed("drop", of_role["drop"]),
     ]
     if identifier:
-        lines += ["# Replaced by new numbers in the release.", f"id = {json.dumps(identifier, ensure_ascii=False)}"]
+        lines += ["# Replaced by new numbers in the release.", f"id = {toml(identifier)}"]
     elsewhere = [name for name in opened.kinds if name not in of_record]
     lines += _nulls(looked, [identifier, *of_role["drop"], *elsewhere])
     lines += [
@@ -158,7 +158,7 @@ def _guessed_from(looked: Looked | None, flat_id: str | None) -> str:
 
 
 def _why_flat(flat_id: str) -> list[str]:
-    name = json.dumps(flat_id, ensure_ascii=False)
+    name = toml(flat_id)
     return [
         f"# {name} repeats in this file, and other columns repeat with it: its rows seem to be persons of households,",
         "# which belong together. So households are the records that are swapped, each with all of its rows (see",
@@ -218,8 +218,8 @@ def _flat(columns: Sequence[str], flat_id: str, looked: Looked | None, pointed: 
         "[[linked]]                  # the rows of the file, which belong to records and stay with them",
         'name = "persons"',
         "flat = true                # they are in the file above, which repeats the columns of the record",
-        f"link = {json.dumps(flat_id, ensure_ascii=False)}",
-        *([f"id = {json.dumps(own, ensure_ascii=False)}"] if own else []),
+        f"link = {toml(flat_id)}",
+        *([f"id = {toml(own)}"] if own else []),
         *_listed("hold", held),
         *_listed("drop", dropped),
         *_nulls(looked, [name for name in (looked.nulls if looked else ()) if name not in held]),
@@ -264,25 +264,25 @@ def _unit(path: Path, identifier: str | None, flat: bool) -> list[str]:
     for what, called in (("file", dataset_called(path)), ("id", identifier or "")):
         if not flat and (guessed := unit_called(called)):
             unit, said = guessed, f"{words}, guessed from what its {what} is called"
-    return [f"unit = {json.dumps(unit)}".ljust(27) + said]
+    return [f"unit = {toml(unit)}".ljust(27) + said]
 
 
 def _listed(role: str, columns: Mapping[str, str], empty: str = "") -> list[str]:
     """A role's columns: those with a reason one by one, the reason beside them, the others in lines of a hundred."""
     if not columns:
         return [f"{role} = []" + (f"   # {empty}" if empty else "")]
-    plain = [json.dumps(name, ensure_ascii=False) + "," for name, why in columns.items() if not why]
+    plain = [toml(name) + "," for name, why in columns.items() if not why]
     lines = textwrap.wrap("\0".join(plain).replace(" ", "\1").replace("\0", " "), 100, break_long_words=False,
                           break_on_hyphens=False)  # fmt: skip
     lines = [line.replace("\1", " ") for line in lines]
-    lines += [f"{json.dumps(name, ensure_ascii=False)},".ljust(23) + f"# {why}" for name, why in columns.items() if why]
+    lines += [f"{toml(name)},".ljust(23) + f"# {why}" for name, why in columns.items() if why]
     return [f"{role} = [", *(f"    {line}" for line in lines), "]"]
 
 
 def _nulls(looked: Looked | None, never: Sequence[str | None]) -> list[str]:
     """The line that names the columns with nulls; ids cannot have any."""
     found = [] if looked is None else [name for name in looked.nulls if name not in never]
-    return ["# Missing values are a category of their own in these.", f"nulls = {_list(found)}"] if found else []
+    return ["# Missing values are a category of their own in these.", f"nulls = {toml(found)}"] if found else []
 
 
 def _linked(
@@ -295,13 +295,11 @@ def _linked(
     lines = [
         "",
         "[[linked]]                  # rows that belong to a record and stay with it",
-        f"name = {json.dumps(_table_name(path))}",
-        f"link = {json.dumps(link, ensure_ascii=False)}"
-        if link
-        else "# link = ...             # the column with the record's id",
+        f"name = {toml(_table_name(path))}",
+        f"link = {toml(link)}" if link else "# link = ...             # the column with the record's id",
     ]
     if own and own != link:
-        lines.append(f"id = {json.dumps(own, ensure_ascii=False)}")
+        lines.append(f"id = {toml(own)}")
     lines += [*_listed("hold", held), *_listed("drop", dropped), *_nulls(looked, [link, own, *dropped])]
     return [*lines, *_input(path, folder, form, looked, list(held), "linked.input")]
 
@@ -319,18 +317,13 @@ def _input(
     path: Path, folder: Path, form: Form, looked: Looked | None, held: Sequence[str], section: str = "input"
 ) -> list[str]:
     """The section that says where a table is and how to read it; only held columns are given types."""
-    place = path if path.is_absolute() else os.path.relpath(path, folder)
-    lines = [f"[{section}]", f"path = {json.dumps(str(place), ensure_ascii=False)}", *form.lines()]
+    lines = [f"[{section}]", f"path = {toml(written_path(path, folder))}", *form.lines()]
     if looked is not None and looked.null_values:
-        lines.append(f"null_values = {_list(list(looked.null_values))}")
+        lines.append(f"null_values = {toml(list(looked.null_values))}")
     types = {} if looked is None else {name: kind for name, kind in looked.types.items() if name in held}
     if types:
         lines += [
             f"[{section}.types]         # cells of these are written as before",
-            *(f"{json.dumps(name, ensure_ascii=False)} = {json.dumps(kind)}" for name, kind in types.items()),
+            *(f"{toml(name)} = {toml(kind)}" for name, kind in types.items()),
         ]
     return lines
-
-
-def _list(names: list[str]) -> str:
-    return json.dumps(names, ensure_ascii=False)

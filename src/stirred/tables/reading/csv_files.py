@@ -28,8 +28,8 @@ import pyarrow.csv
 
 from stirred import errors
 from stirred._bounded_reading import is_of_machine
-from stirred.tables.csv_style import CsvStyle, can_be_null, is_delimiter, likely_delimiter, sign_of
 from stirred.tables.reading.inputs import COMPRESSED, TYPES, Found, Input, InputOptions, Rewritten, check_columns
+from stirred.tables.writing import CsvStyle, can_be_null, csv_cells, is_delimiter, likely_delimiter, sign_of
 
 _AT_ONCE = 10_000
 
@@ -331,8 +331,6 @@ class _Cells:
             raise errors.wrong_type(self._table, name, self._options.types[name], self.file, line or 0) from None
 
     def _count_rewritten(self, name: str, indices: pa.Array, texts: pa.Array, values: pa.Array) -> None:
-        from stirred.tables.writing import csv_cells
-
         written = csv_cells(values, self._style)
         other = pc.fill_null(pc.not_equal(written, texts), False)
         if not pc.any(other).as_py():

@@ -11,6 +11,7 @@ import codecs
 import csv
 import io
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -23,11 +24,10 @@ import pyarrow.compute as pc
 from stirred import errors
 from stirred._display import withheld
 from stirred.tables.columns import Column
-from stirred.tables.csv_style import DELIMITERS, TAB, CsvStyle
 from stirred.tables.reading.csv_files import typed, usual_delimiter
 from stirred.tables.reading.inputs import COMPRESSED, TYPES, InputOptions, find_files, format_of, open_input
 from stirred.tables.reading.table_reader import read_table
-from stirred.tables.writing import csv_cells
+from stirred.tables.writing import DELIMITERS, TAB, CsvStyle, csv_cells
 
 _IDENTIFYING = (
     (r"(^|_)(name|surname|address|street|phone|email|ssn|passport)(_|$)", "names a person or a dwelling"),
@@ -82,6 +82,16 @@ def unit_called(name: str) -> str:
     return next((unit for unit, pattern in _UNITS.items() if re.search(pattern, name.lower())), "")
 
 
+def toml(value: object) -> str:
+    """A text, a number or a list as it stands in a plan."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+def written_path(path: Path, folder: Path) -> str:
+    """A path as a plan in ``folder`` names it."""
+    return str(path if path.is_absolute() else os.path.relpath(path, folder))
+
+
 _BYTES = 1 << 26
 """How much of a file is read for its encoding."""
 _LINES = 1000
@@ -131,7 +141,7 @@ class Form:
         if self.header is not None:
             found.append(f"header = {json.dumps(self.header)}")
         if self.names:
-            found.append(f"names = {json.dumps(self.names, ensure_ascii=False)}")
+            found.append(f"names = {toml(self.names)}")
         return found
 
 
@@ -260,7 +270,7 @@ class Looked:
 
 
 def look(table: str, path: Path, form: Form) -> Looked:
-    """Read every cell of a table."""
+    """Read every cell of a table, for its null values, types and columns with nulls."""
     opened = open_input(table, path, form.options())
     columns = read_table(opened, list(opened.kinds)).table.columns
     if opened.format != "csv":

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import narwhals as nw
+import polars as pl
 import pyarrow as pa
 
 from stirred import errors
@@ -39,6 +40,13 @@ def open_frame(table: str, frame: object) -> Input:
 
     kinds = {item.name: item.type for item in arrow.schema}
     return Input(table, "parquet", kinds, read, arrow.nbytes, arrow.num_rows, native, _index(frame))
+
+
+def as_polars(table: str, frame: object) -> pl.DataFrame:
+    """The rows of a frame that is read whole."""
+    opened = open_frame(table, frame)
+    batches = list(opened.batches(list(opened.kinds)))
+    return pl.DataFrame(pl.from_arrow(batches)) if batches else pl.DataFrame()
 
 
 def collected(table: str, frame: object) -> object:

@@ -21,8 +21,8 @@ import pyarrow as pa
 from stirred import errors
 from stirred._bounded_reading import has_controls
 from stirred._display import withheld
-from stirred.tables.csv_style import USUAL, CsvStyle
 from stirred.tables.labelled_files import Labels
+from stirred.tables.writing import USUAL, CsvStyle
 
 TYPES: Mapping[str, pa.DataType] = {
     "text": pa.string(),

@@ -18,7 +18,7 @@ from stirred import errors
 from stirred._compiled import helper, kernel
 from stirred._display import withheld
 from stirred._threads import thread_pool
-from stirred.tables.columns import Column, ColumnEncoder, Table, is_supported, plain_type
+from stirred.tables.columns import Column, ColumnEncoder, Table, encoded, is_supported, plain_type
 from stirred.tables.groups import mixed
 from stirred.tables.reading.inputs import MOST_ROWS, Input, Told
 
@@ -243,15 +243,13 @@ def read_parts(opened: Input, columns: Sequence[str], told: Told | None = None) 
     """The rows of a table in parts that are encoded by themselves: for counting, in memory for one part."""
     _require_supported(opened, columns)
 
-    def encoded(column: str, array: pa.Array) -> Column:
-        encoder = ColumnEncoder(opened.table, column, opened.kinds[column], len(array))
-        encoder.add(array)
-        return encoder.finish()
+    def of(column: str, array: pa.Array) -> Column:
+        return encoded(column, array, opened.table, opened.kinds[column])
 
     with thread_pool(_MOST_THREADS) as pool:
         for batch in opened.batches(columns, (), told):
             parts = dict(zip(batch.schema.names, batch.columns, strict=True))
-            made = pool.map(encoded, columns, [parts[column] for column in columns])
+            made = pool.map(of, columns, [parts[column] for column in columns])
             yield Table(opened.table, batch.num_rows, dict(zip(columns, made, strict=True)))
 
 

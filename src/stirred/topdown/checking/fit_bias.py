@@ -224,7 +224,7 @@ def _numbered(units: int) -> pa.Array:
 
 
 def _spaced(units: int, wanted: int) -> NDArray[np.int64]:
-    """So many units, at even distances."""
+    """Some units of a level, taken at even distances from each other."""
     return np.asarray((np.arange(wanted) * max(units / wanted, 1.0) + 0.5 * units / wanted).astype(np.int64) % units)
 
 
@@ -247,7 +247,7 @@ def _typical(closed: NDArray[np.bool_], mean: float, sizes: Sizes | None, source
 
 
 def _made_table(table: TableSection, sizes: NDArray[np.int64], source: SeededSource) -> Histograms:
-    """Records of made places, by cell."""
+    """A made table: how many records each invented place has in each cell."""
     common = np.ones(1)
     for number in table.schema_of.shape:
         common = np.outer(common, np.arange(1.0, number + 1) ** -COMMON).ravel()

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from stirred import errors
-from stirred._progress import Progress, current
+from stirred._progress import Progress, shown_by, stage
 from stirred.errors import listed
 from stirred.invariants import Beliefs
 from stirred.releases.folder.documents import check_json, code_line, fill, findings_and_stops
@@ -203,9 +203,13 @@ def check(
 
     ``sizes`` are typical numbers of records in a finest place, public or guessed, for the forecast of bias.
     """
-    progress = progress or current()
-    counted, exact, _ = prepare(plan, data, progress, with_areas=True)
-    progress.stage("working out expected errors")
+    with shown_by(progress):
+        return _checked(plan, data, sizes)
+
+
+def _checked(plan: TopDownPlan, data: Data | None, sizes: Sequence[int] | None) -> TopDownCheck:
+    counted, exact, _ = prepare(plan, data, with_areas=True)
+    stage("working out expected errors")
     spine = counted.spine
     planned = entries(plan, spine)
     values = sum(entry.units * entry.cells for entry in planned)
@@ -273,7 +277,7 @@ def _kappa(plan: TopDownPlan, name: str, level: str) -> float:
 
 
 def describe(check: TopDownCheck) -> str:
-    """A check as a page of text."""
+    """The page of text that ``print`` shows of a check."""
     parts = [
         "CONFIDENTIAL: computed from the data. Do not publish it.",
         _first_to_hear(check),

@@ -461,7 +461,8 @@ def constrained_names(plan: TopDownPlan, table: TableSection) -> tuple[str, ...]
 
 
 def constraint_words(constraint: ConstraintSection) -> str:
-    """
+    """A constraint in words, for messages and documents.
+
     >>> constraint_words(ConstraintSection(table="persons", counted="facilities", each={"hhgq": "type"}, at_least=1))
     "the constraint of 'persons' by 'facilities' (hhgq as type)"
     """

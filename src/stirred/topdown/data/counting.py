@@ -26,7 +26,7 @@ from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.releases.mechanism import Data
 from stirred.releases.plans import InputSection, by_table
 from stirred.tables import Input, open_input
-from stirred.tables.columns import Column, ColumnEncoder, as_text
+from stirred.tables.columns import Column, as_text, encoded
 from stirred.tables.reading.inputs import Told, shares
 from stirred.tables.reading.table_reader import read_parts, read_table
 from stirred.topdown.data.histograms import Histograms, added_up, marginal_by
@@ -134,9 +134,7 @@ def prefix_columns(codes: Column, lengths: Mapping[str, int]) -> list[Column]:
         short = pc.less_equal(pc.utf8_length(texts), length)
         if pc.any(short).as_py():
             raise errors.topdown_code(texts.filter(short)[0].as_py(), level, length)
-        encoder = ColumnEncoder(GEOGRAPHY, level, pa.string())
-        encoder.add(pc.utf8_slice_codeunits(texts, 0, length))
-        above = encoder.finish()
+        above = encoded(level, pc.utf8_slice_codeunits(texts, 0, length), GEOGRAPHY)
         found.append(Column(level, above.codes[codes.codes], above.values))
     return found
 

@@ -157,7 +157,7 @@ def _add_up(first_leaf, starts, cells, counts, sums, out_starts, out_cells, out_
 
 @kernel
 def _sum_groups(starts, cells, counts, groups, sums):  # type: ignore[no-untyped-def]
-    """Add every unit's counts by group."""
+    """Add up the counts of the cells of each group, unit by unit."""
     for unit in range(len(starts) - 1):
         for j in range(starts[unit], starts[unit + 1]):
             group = groups[cells[j]]

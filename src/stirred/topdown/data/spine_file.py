@@ -275,7 +275,7 @@ class AreaDistances:
 
 @dataclass(frozen=True)
 class TargetReport:
-    """Areas of one sort, before and after."""
+    """How many units of the spine areas of one sort consist of, before and after the proposal."""
 
     target: str
     areas: int

@@ -331,7 +331,7 @@ def _trees(
     fixed: Sequence[Sequence[tuple[int, Margin]]],
     information: Sequence[Mapping[tuple[str, ...], Array]],
 ) -> tuple[BlockTree, ...]:
-    """The tree of each block."""
+    """Least squares over the tree of places, for each block of the margins."""
     found = []
     for number, (block, told) in enumerate(zip(split.blocks, information, strict=True)):
         stage("computing how precise the estimates are", number / len(information))

@@ -35,6 +35,7 @@ from stirred.margins.margin_blocks import Array
 from stirred.margins.spine import Index, Shapes, Spine
 from stirred.releases.folder.documents import CERTIFICATE
 from stirred.spec.exact import quoted
+from stirred.tables.reading.frames import as_polars
 from stirred.topdown.data.constraints import impossible_groups
 from stirred.topdown.data.histograms import Counts
 from stirred.topdown.estimating.places import (
@@ -167,7 +168,7 @@ def _read(given: Any, column: str, names: tuple[str, ...]) -> pl.DataFrame:
                 f"The file of predictors {path}", "must be a readable CSV or Parquet file"
             ) from None
     else:
-        frame = pl.DataFrame(given) if isinstance(given, Mapping | pl.DataFrame) else _converted(given)
+        frame = pl.DataFrame(given) if isinstance(given, Mapping | pl.DataFrame) else as_polars("predictors", given)
     missing = [name for name in (column, *names) if name not in frame.columns]
     if missing:
         raise errors.unknown_choice("column of the predictors", missing[0], frame.columns)
@@ -178,14 +179,6 @@ def _read(given: Any, column: str, names: tuple[str, ...]) -> pl.DataFrame:
     if chosen.null_count().sum_horizontal().item() or not all(chosen[name].is_finite().all() for name in names):
         raise errors.estimate_question("The predictors", "must be finite numbers, and none missing")
     return chosen
-
-
-def _converted(given: Any) -> pl.DataFrame:
-    from stirred.tables.reading.inputs import open_input
-
-    opened = open_input("predictors", given)
-    batches = list(opened.batches(list(opened.kinds)))
-    return pl.DataFrame(pl.from_arrow(batches)) if batches else pl.DataFrame()
 
 
 KEPT = 1 << 24

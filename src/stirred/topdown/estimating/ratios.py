@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred.estimates import Term
-from stirred.estimates.answers import Answers, Parts, difference, odds_ratio, ratio
+from stirred.estimates.answers import Answers, Parts, asked_contrasts, difference, odds_ratio, ratio
 from stirred.estimates.error_laws import WORTHWHILE, Noise
 from stirred.estimates.place_estimates import KINDS, Estimates
 from stirred.margins.margin_blocks import Array, Margin
@@ -526,17 +526,10 @@ def ask(
     odds_ratio: tuple[Contrast, Contrast] | None = None, listed: PlaceList | None = None,
 ) -> Comparison:  # fmt: skip
     """A question about shares or comparisons; :meth:`Comparison.answer` answers it."""
-    given = [one for one in (difference, ratio, odds_ratio) if one is not None]
-    if len(given) > 1:
-        raise errors.estimate_question("A question", "has one of --difference, --ratio and --odds-ratio")
-    if share is not None and odds_ratio is not None:
-        raise errors.estimate_question("An odds ratio", "is of counts: leave --share out")
-    if share is not None and len((where or {}).get(share, ())) == 1:
-        raise errors.share_of_one(share)
+    asked = asked_contrasts(difference, ratio, odds_ratio, share, (where or {}).get(share or "", ()))
     levels = (*release.spine.levels, *([] if listed is None else [listed.column]))
     if listed is not None and level is not None:
         raise errors.estimate_question("A question", "must have either a level or a file of places (--level, --places)")
-    asked = [one for one in (difference, ratio, *(odds_ratio or ())) if one is not None]
     for one in asked:
         if one != PLACES and (isinstance(one, str) or len(one) != 3):
             raise errors.estimate_question(

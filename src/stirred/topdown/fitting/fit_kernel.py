@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred._compiled import helper, kernel, part
+from stirred.tables.groups import mixed
 from stirred.topdown.fitting.level_problem import clipped, indices, reals
 
 CLOSED = -1e300
@@ -98,22 +99,13 @@ class Certificates(NamedTuple):
     converged: NDArray[np.bool_]
 
 
-@helper
-def _mixed(state):  # type: ignore[no-untyped-def]
-    """The output function of the generator SplitMix64, whose states are a counter."""
-    z = state
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
-
-
 @kernel
 def _key(cells, counts, width):  # type: ignore[no-untyped-def]
     """What seeds the orders of a parent's sweeps: its histogram, so nothing depends on its place among parents."""
     state = np.uint64(width)
     for j in range(len(cells)):
-        state = _mixed(state + np.uint64(0x9E3779B97F4A7C15) + np.uint64(cells[j]))
-        state = _mixed(state + np.uint64(counts[j]))
+        state = mixed(state + np.uint64(0x9E3779B97F4A7C15) + np.uint64(cells[j]))
+        state = mixed(state + np.uint64(counts[j]))
     return state
 
 
@@ -122,7 +114,7 @@ def _shuffle(order, state):  # type: ignore[no-untyped-def]
     """A fresh permutation. The remainder's bias, below 2^-40, does not matter: no privacy rests on this order."""
     for i in range(len(order) - 1, 0, -1):
         state = state + np.uint64(0x9E3779B97F4A7C15)
-        other = np.int64(_mixed(state) % np.uint64(i + 1))
+        other = np.int64(mixed(state) % np.uint64(i + 1))
         order[i], order[other] = order[other], order[i]
     return state
 

@@ -157,7 +157,7 @@ def kappa(measured: tuple[Measured, ...]) -> float:
 
 
 def _groups(groups: NDArray[np.int32], cells: int) -> int:
-    """How many groups there are."""
+    """How many groups of cells are numbered; -1 stands for none."""
     assert groups.dtype == np.int32 and len(groups) == cells, (groups.dtype, len(groups), cells)
     return int(groups.max(initial=-1)) + 1
 
@@ -278,13 +278,13 @@ class Parents(NamedTuple):
 
 @helper
 def reals(height, width):  # type: ignore[no-untyped-def]
-    """A table of zeros."""
+    """A table of zeros, of floating-point numbers, for kernels."""
     return np.zeros((height, width))
 
 
 @helper
 def integers(height, width):  # type: ignore[no-untyped-def]
-    """A table of integer zeros."""
+    """A table of zeros, of whole numbers, for kernels."""
     return np.zeros((height, width), dtype=np.int64)
 
 

@@ -123,7 +123,7 @@ def fit_level(problem: LevelProblem, *, gap: float = 1e-6, most_sweeps: int = 10
 
 
 def _chunk(problem: LevelProblem, support: Histograms, fit: LevelFit, first: int, last: int) -> level_problem.Parents:
-    """The parents from ``first`` up to ``last``."""
+    """The part of a problem that is about the parents from ``first`` up to ``last``."""
     starts = support.starts[first : last + 1]
     held = slice(starts[0], starts[-1])
     edges = slice(first, last + 1)

@@ -107,7 +107,8 @@ def is_capped(relation: RelationSection) -> bool:
 
 
 def relation_words(relation: RelationSection) -> str:
-    """
+    """A relation in words, for messages and documents.
+
     >>> relation_words(RelationSection(table="persons", counted="units", where={"kind": ["household"]}, at_least=1))
     "the relation of 'persons' (kind in household) to 'units': at least 1 for each, none without one"
     """

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred._progress import Progress
+from stirred._progress import stage
 from stirred._threads import ahead
 from stirred.margins.margin_blocks import Array, Margin, contracted
 from stirred.margins.schema import Family
@@ -113,7 +113,6 @@ class Subtrees:
         design: Design,
         exact: Sequence[Counts],
         measurements: Measurements,
-        progress: Progress,
     ) -> Subtrees:
         """Go up the tree once, reading every measurement in ranges of units; the design is :func:`whole_design`."""
         spine = design.spine
@@ -123,7 +122,7 @@ class Subtrees:
         rooms = tuple(_room((spine.units(level), table.schema_of.cells)) for level in above)
         upward = _Upward(table, design, measurements, exact, rooms)
         for level in reversed(above):
-            progress.stage(f"least squares of {table.name} at level '{spine.levels[level]}'", 0.0)
+            stage(f"least squares of {table.name} at level '{spine.levels[level]}'", 0.0)
             upward.fill(level)
         return cls(table, design, rooms)
 

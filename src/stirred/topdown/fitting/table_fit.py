@@ -35,7 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stirred import errors
-from stirred._progress import Progress
+from stirred._progress import stage
 from stirred._threads import ahead
 from stirred.margins.schema import Family, Groups, refines
 from stirred.margins.spine import Spine
@@ -152,7 +152,6 @@ def fit_table(
     exact: Sequence[Counts],
     measurements: Measurements,
     table: TableSection,
-    progress: Progress,
     agreements: Sequence[Agreement] = (),
     finished: FinishedLevels | None = None,
     related: RelatedSteps | None = None,
@@ -163,7 +162,7 @@ def fit_table(
     design, way = _designed(plan, spine, table)
     subtrees = None
     if design is not None and len(reports) < len(spine.levels):
-        subtrees = Subtrees.of(table, design, exact, measurements, progress)
+        subtrees = Subtrees.of(table, design, exact, measurements)
     every, done = sum(entry.units * entry.cells for entry in measurements.entries if entry.table == table.name), 0
     for level, name in enumerate(spine.levels):
         entries = measurements.of(table.name, name)
@@ -175,7 +174,7 @@ def fit_table(
         pieces, details = [], []
         chunks = list(step.chunks())
         for number, (first, last, values) in enumerate(ahead(step.read(chunks, measurements))):
-            progress.stage(f"fitting {table.name} at level '{name}', part {number + 1} of {len(chunks)}", done / every)
+            stage(f"fitting {table.name} at level '{name}', part {number + 1} of {len(chunks)}", done / every)
             units = step.units_below(first, last)
             done += (units.stop - units.start) * sum(entry.cells for entry in entries)
             above = None if parents is None else parents.of_units(np.arange(first, last))

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._bounded_reading import inside, plain, read_json
-from stirred._progress import Progress, current, stage
+from stirred._progress import stage
 from stirred._threads import ahead
 from stirred.margins.spine import Index, Spine
 from stirred.noise import SystemSource
@@ -462,18 +462,17 @@ ADOPTED = "adopted.json"
 _SCATTERED = "scattered"
 
 
-def adopt(measurements: str | Path, folder: Path, *, progress: Progress | None = None, **options: Any) -> TopDownDraw:
+def adopt(measurements: str | Path, folder: Path, **options: Any) -> TopDownDraw:
     """Write published measurements into a folder as a draw that has no manifest yet."""
-    progress = progress or current()
-    progress.stage("reading what was measured")
+    stage("reading what was measured")
     opened = open_noisy_measurements(measurements, **options)
     plan, spine = opened.plan, opened.spine
     exact = tuple(values for values in opened.exact if values is not None)
     require_nested(plan)
     assert isinstance(opened.measurements, NoisyFiles)
     (folder / MEASUREMENTS).mkdir()
-    with _Scattered(folder / _SCATTERED, opened.measurements, progress) as scattered:
-        progress.stage("writing measurements in the order of the geography")
+    with _Scattered(folder / _SCATTERED, opened.measurements) as scattered:
+        stage("writing measurements in the order of the geography")
         write_again(opened.measurements.entries, scattered.values, folder / MEASUREMENTS, plan, spine)
     write_geography(folder / MEASUREMENTS / GEOGRAPHY_FILE, plan, spine)
     write_invariants(folder / INVARIANTS, plan, spine, exact)
@@ -520,8 +519,8 @@ def _identity(folder: Path, options: dict[str, Any]) -> str:
 class _Scattered:
     """Values in the order of the geography, in files of plain numbers that go away with it."""
 
-    def __init__(self, folder: Path, files: NoisyFiles, progress: Progress) -> None:
-        self.folder, self._files, self._progress = folder, files, progress
+    def __init__(self, folder: Path, files: NoisyFiles) -> None:
+        self.folder, self._files = folder, files
         self._arrays: dict[Entry, NDArray[np.int32]] = {}
 
     def __enter__(self) -> _Scattered:
@@ -534,7 +533,7 @@ class _Scattered:
         for entry, units, values in self._files.batches(entries):
             self._put(entry, units, values)
             done += values.size
-            self._progress.stage(f"reading {entry.table} at level '{entry.level}'", min(1.0, done / every))
+            stage(f"reading {entry.table} at level '{entry.level}'", min(1.0, done / every))
         return self
 
     def _put(self, entry: Entry, units: slice | Index, values: NDArray[np.integer]) -> None:

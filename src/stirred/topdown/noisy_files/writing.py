@@ -164,7 +164,7 @@ def _invariant(opened: MeasuredRelease, table: str, level: str, by: tuple[str, .
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Writer:
-    """Writes one table."""
+    """Writes the files of one published table, level by level."""
 
     opened: MeasuredRelease
     measured: Measurements
@@ -304,7 +304,7 @@ def _ranges(units: slice, cells: int) -> Iterator[slice]:
 
 
 def _lists(values: NDArray[np.int32]) -> pa.Array:
-    """Rows of numbers as lists."""
+    """The rows of a table of numbers as an Arrow array of lists."""
     rows, length = values.shape
     offsets = np.arange(rows + 1, dtype=np.int32) * np.int32(length)
     return pa.ListArray.from_arrays(pa.array(offsets), pa.array(np.ascontiguousarray(values).ravel()))

@@ -23,7 +23,7 @@ import numpy as np
 
 from stirred import errors
 from stirred._fractions import NOT_A_NUMBER, as_fraction
-from stirred._progress import Progress, current
+from stirred._progress import stage
 from stirred.margins.margin_blocks import Array, Margin, representatives
 from stirred.margins.spine import Shapes, Spine
 from stirred.margins.tree_shares import AskedPlace, BestShares, Goal, TreePrecision, TreeShares, as_parts
@@ -109,7 +109,6 @@ def calibrate(
     rho: object = None,
     goal: Goal = "worst",
     least: object = None,
-    progress: Progress | None = None,
 ) -> Calibration:
     """The smallest rho with shares that keep all targets, or the best shares of a given ``rho`` (``"plan"``: its own).
 
@@ -117,7 +116,6 @@ def calibrate(
     limit, or the smallest sum of them. Every query that the plan measures keeps at least ``least`` of its table's
     budget at every level. Only the geography is read, from ``data`` or the plan's path.
     """
-    progress = progress or current()
     must = "must be a number above 0, or 'plan' for the plan's own budget"
     given: Budget = rho if rho is None or rho == OWN else _positive(rho, "--rho", must)  # type: ignore[assignment]
     floor = None if least is None else _positive(least, "--least", "must be a number between 0 and 1", Fraction(1))
@@ -127,7 +125,7 @@ def calibrate(
     if given is None:  # then every target must be kept, whatever its weight
         goal, asked = "worst", [replace(one, weight=Fraction(1)) for one in asked]
     limits = tuple(one for one in targets if not isinstance(one, ErrorTarget))
-    progress.stage("reading the geography")
+    stage("reading the geography")
     geography = data.get(GEOGRAPHY) if isinstance(data, Mapping) else data
     spine = read_spine(plan, geography)
     most = greatest_budget(lambda budget: _guarantee_at(plan, budget), limits) if limits else None
@@ -136,10 +134,10 @@ def calibrate(
     for number, table in enumerate(plan.released):
         mine = tuple(one for one in asked if _table_of(plan, one) is table)
         if mine:
-            progress.stage(f"dividing the budget of {table.name}", number / len(plan.released))
+            stage(f"dividing the budget of {table.name}", number / len(plan.released))
             divided.append(_divide(question, table, mine))
     found = _enough(question, divided) if divided else _scaled(question)
-    progress.stage("looking at the new plan")
+    stage("looking at the new plan")
     return _calibration(question, found, divided)
 
 

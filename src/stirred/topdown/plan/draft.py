@@ -17,8 +17,6 @@ question is no plan, and ``check`` says which question is open.
 from __future__ import annotations
 
 import csv
-import json
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
@@ -29,12 +27,21 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from stirred import _bounded_reading, errors
-from stirred.releases.plans import InputSection, Plan
+from stirred.releases.plans import InputSection, Plan, slug
 from stirred.tables import open_input
 from stirred.tables.columns import as_text
-from stirred.tables.reading.first_look import Form, called_id, dataset_called, form_of, identifying, unit_called
+from stirred.tables.reading.first_look import (
+    Form,
+    called_id,
+    dataset_called,
+    form_of,
+    identifying,
+    toml,
+    unit_called,
+    written_path,
+)
 from stirred.tables.reading.table_reader import read_table
-from stirred.topdown.plan.sections import OPEN, PlacesInput, slug
+from stirred.topdown.plan.sections import OPEN, PlacesInput
 
 MOST_VALUES = 1_000
 """Whole numbers that a range is written out as; a longer one is left to be cut into classes."""
@@ -135,9 +142,9 @@ class _File:
 
 def draft_plan(
     path: Path,
-    geography: Path | None = None,
     folder: Path = Path(),
     *,
+    geography: Path | None = None,
     dictionary: Path | None = None,
     preset_name: str | None = None,
     prefixes: str | None = None,
@@ -229,7 +236,7 @@ def _question(file: _File) -> list[str]:
     return [
         *lines,
         f"# To be answered: is {errors.listed(file.asked, 'or')} the number of records that a row stands for?",
-        f"# If so, write count = {_text(file.asked[0])} below. If each row is one record, remove the line with count.",
+        f"# If so, write count = {toml(file.asked[0])} below. If each row is one record, remove the line with count.",
         "# Until then this is no plan, and check says so.",
     ]
 
@@ -250,7 +257,10 @@ def _from_preset(
         )
     plan = preset(name, {one: values for one, values in domains.items() if values}, places.levels)
     section = PlacesInput(
-        path=_relative(places.path, folder), code=places.code, prefixes=dict(places.prefixes), **_read_as(places.form)
+        path=written_path(places.path, folder),
+        code=places.code,
+        prefixes=dict(places.prefixes),
+        **_read_as(places.form),
     )
     first = plan.tables[0].model_copy(
         update={
@@ -259,7 +269,7 @@ def _from_preset(
             "attributes": tuple(
                 one.model_copy(update={"label": labels.get(one.name)}) for one in plan.tables[0].attributes
             ),
-            "input": InputSection(path=_relative(file.path, folder), **_read_as(file.form)),
+            "input": InputSection(path=written_path(file.path, folder), **_read_as(file.form)),
         }
     )
     spine = plan.spine.model_copy(update={"input": section})
@@ -279,46 +289,46 @@ def _lines(places: _Places, file: _File, domains: Domains, labels: Mapping[str, 
     """The draft without a preset: even shares, the total and all combinations of values."""
     levels, share = list(places.levels), f"1/{len(places.levels)}"
     name = slug(file.path.name.split(".")[0]) or "records"
-    unit = f"unit = {_text(unit_called(file.path.name) or 'record')}"
+    unit = f"unit = {toml(unit_called(file.path.name) or 'record')}"
     lines = [
         "# A draft, guessed from column names alone. Check every choice in it.",
         "stirred = 1",
         'mechanism = "topdown"',
         "",
-        f"dataset = {_text(dataset_called(file.path))}   # {Plan.decided['dataset']}",
+        f"dataset = {toml(dataset_called(file.path))}   # {Plan.decided['dataset']}",
         unit.ljust(27) + f"# {Plan.decided['unit']}",
         '# chosen_from = "public"   # or "earlier data" or "this data": where budget and queries came from',
         "",
         "[spine]                    # from the coarsest level to the finest, each a column of the list of places",
-        f"levels = {_text(levels)}",
+        f"levels = {toml(levels)}",
         "[spine.input]",
-        f"path = {_text(_relative(places.path, folder))}",
+        f"path = {toml(written_path(places.path, folder))}",
         *places.form.lines(),
     ]
     if places.prefixes:
         if places.code is not None:
-            lines.append(f"code = {_text(places.code)}")
+            lines.append(f"code = {toml(places.code)}")
         written = ", ".join(f"{_key(level)} = {length}" for level, length in places.prefixes.items())
         lines.append(f"prefixes = {{{written}}}   # characters of the finest code that are the code of each level")
     lines += [
         "",
         "[[tables]]",
-        f"name = {_text(name)}",
+        f"name = {toml(name)}",
         unit,
-        *([f"place = {_text(file.place)}"] if file.place != levels[-1] else []),
-        *([f"count = {_text(file.count)}"] if file.count is not None else []),
+        *([f"place = {toml(file.place)}"] if file.place != levels[-1] else []),
+        *([f"count = {toml(file.count)}"] if file.count is not None else []),
         'rho = "1"                  # the budget of this table, divided among levels and queries',
-        "level_shares = {" + ", ".join(f"{_key(level)} = {_text(share)}" for level in levels) + "}",
+        "level_shares = {" + ", ".join(f"{_key(level)} = {toml(share)}" for level in levels) + "}",
         "[tables.input]",
-        f"path = {_text(_relative(file.path, folder))}",
+        f"path = {toml(written_path(file.path, folder))}",
         *file.form.lines(),
     ]
     for attribute in file.attributes:
-        lines += ["[[tables.attributes]]", f"name = {_text(attribute)}"]
+        lines += ["[[tables.attributes]]", f"name = {toml(attribute)}"]
         if attribute in labels:
-            lines.append(f"label = {_text(labels[attribute])}")
+            lines.append(f"label = {toml(labels[attribute])}")
         if domains.get(attribute):
-            lines.append(f"values = {_text(list(domains[attribute]))}")
+            lines.append(f"values = {toml(list(domains[attribute]))}")
         else:
             lines.append(
                 "values = []                # every value that can occur, whether or not it does; or drop the attribute"
@@ -327,23 +337,15 @@ def _lines(places: _Places, file: _File, domains: Domains, labels: Mapping[str, 
         "[[tables.queries]]         # the number of records; each query has a share of its level",
         'shares = "1/2"',
         "[[tables.queries]]         # all combinations of values",
-        f"by = {_text(list(file.attributes))}",
+        f"by = {toml(list(file.attributes))}",
         'shares = "1/2"',
         "",
         "# [[invariants]]           # counts that are published exactly, and so not protected",
-        f"# table = {_text(name)}",
-        f"# level = {_text(levels[0])}",
+        f"# table = {toml(name)}",
+        f"# level = {toml(levels[0])}",
     ]
     return lines
 
 
-def _relative(path: Path, folder: Path) -> str:
-    return str(path if path.is_absolute() else os.path.relpath(path, folder))
-
-
-def _text(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
 def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _text(name)
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else toml(name)

@@ -5,7 +5,6 @@ Names and values here are public; shares and budgets are exact fractions.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from fractions import Fraction
 from functools import cached_property
@@ -19,17 +18,12 @@ from stirred import errors
 from stirred._fractions import NOT_A_NUMBER, as_fraction
 from stirred.invariants import Margin
 from stirred.margins.schema import Attribute, Condition, JointRecode, Recode, Schema
-from stirred.releases.plans import MOST_SECTIONS, InputSection, Names, Section, Unit
+from stirred.releases.plans import MOST_SECTIONS, InputSection, Names, Section, Unit, slug
 
 OPEN = "? "
 """Begins what a draft leaves to be answered; a plan with it is refused."""
 TOTAL = "total"
 """The name of the query that counts all records."""
-
-
-def slug(text: object) -> str:
-    """A name made safe for file names."""
-    return re.sub(r"\W+", "_", str(text))
 
 
 def _share(written: object) -> Fraction:
