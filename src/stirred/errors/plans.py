@@ -313,15 +313,6 @@ def added_up_null(name: str) -> PlanError:
     )
 
 
-def added_up_digits(name: str) -> PlanError:
-    return PlanError(
-        "added-up-digits",
-        f"'{name}' is to be added up exactly or to be a weight, and needs more than 36 digits: from the first "
-        "of its largest value to the last of its finest.",
-        "Round the column in the file to the digits that matter.",
-    )
-
-
 def unknown_allowance(name: str) -> PlanError:
     return PlanError(
         "unknown-allowance",
