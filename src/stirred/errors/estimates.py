@@ -92,15 +92,6 @@ def swap_mixes_too_much() -> StirredError:
     )
 
 
-def estimates_of_rates() -> StirredError:
-    return StirredError(
-        "estimates-of-rates",
-        "This release swapped records of the same group with different probabilities, for which no regression is "
-        "offered: the formulas for one rate would be biased.",
-        "Ask for counts, shares or comparisons by these columns; 'stirred estimate' answers them.",
-    )
-
-
 def estimates_of_rounds(columns: Sequence[str]) -> StirredError:
     return StirredError(
         "estimates-of-rounds",
@@ -108,15 +99,6 @@ def estimates_of_rounds(columns: Sequence[str]) -> StirredError:
         "formulas for one round would be biased.",
         "Ask for counts, shares or comparisons by these columns, or regress on columns that only the first round "
         "swapped, such as the larger areas.",
-    )
-
-
-def too_large_to_simulate(records: int, most: int) -> StirredError:
-    return StirredError(
-        "too-large-to-simulate",
-        f"The error of this estimate is found by drawing the swap again many times, which is offered for at most "
-        f"{most:,} records; the release has {records:,}.",
-        "Ask for counts without comparisons, by columns that only the first round swapped.",
     )
 
 
