@@ -19,15 +19,6 @@ def topdown_plan(what: str, must: str) -> PlanError:
     )
 
 
-def topdown_dictionary(path: object) -> DataError:
-    return DataError(
-        "topdown-dictionary",
-        f"{path} is no data dictionary that can be read.",
-        "Give a JSON file with an object for each variable, whose field values lists them, or a CSV file with the "
-        "columns name, value and label: docs/topdown.md (stirred docs topdown).",
-    )
-
-
 def topdown_code(code: str, level: str, length: int) -> DataError:
     return DataError(
         "topdown-geography",
@@ -42,14 +33,6 @@ def topdown_place(table: str, column: str, rows: int) -> DataError:
         "topdown-place",
         f"In table '{table}' {rows:,} rows name a place in column '{column}' that the list of geounits does not have.",
         "Correct the list or the rows: every place must be in the list, also where nobody lives.",
-    )
-
-
-def topdown_category(table: str, column: str, rows: int) -> DataError:
-    return DataError(
-        "topdown-category",
-        f"In table '{table}' {rows:,} rows have no value in column '{column}', or one that the plan does not list.",
-        "List every value that can occur, from the code book, and give rows without a value one of them.",
     )
 
 
@@ -144,15 +127,6 @@ def block_twice(level: str, code: str, blocks: int) -> DataError:
         f"The list has {blocks:,} {level} codes more than once; the first is {one_line(code, 60)}.",
         "List every block once: one that lies in two areas of a sort must be given to one of them, or the sort must be "
         "divided into two columns.",
-    )
-
-
-def relations_in_a_circle(tables: Sequence[str]) -> PlanError:
-    return PlanError(
-        "relations-circle",
-        f"The relations of a TopDown plan go round in a circle among {listed(list(tables))}: a table "
-        "is fitted after those that its relations count, and none of these could be the first.",
-        "Leave out one of the relations, or turn it round: docs/relations.md (stirred docs relations).",
     )
 
 
