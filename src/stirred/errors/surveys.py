@@ -228,14 +228,6 @@ def weights_not_whole(problem: str) -> SurveyError:
     )
 
 
-def weight_outside(records: int, lower: str, upper: str) -> SurveyError:
-    return SurveyError(
-        "weight-outside",
-        f"{records:,} records have a weight outside the bounds {lower} to {upper} of the rule.",
-        'State other bounds from public knowledge, never from these records, or cut weights to them (outside = "cut").',
-    )
-
-
 def weight_off_lattice(records: int, step: str, shrunk: bool) -> SurveyError:
     after = " after they are drawn to the centre" if shrunk else ""
     return SurveyError(
@@ -251,10 +243,6 @@ def weight_facts(problem: str) -> SurveyError:
         f"What is said about the weights does not fit together: {problem}.",
         "Correct the bounds, the numbers of records or the size of the population; state them from public knowledge.",
     )
-
-
-def unknown_imputation(known: Sequence[str]) -> SurveyError:
-    return SurveyError("imputation-kind", "There is no such kind of imputation.", f"Choose one of {listed(known)}.")
 
 
 def imputation_depends(kind: str, why: str) -> SurveyError:
@@ -309,15 +297,6 @@ def calibration_totals(problem: str, remedy: str) -> SurveyError:
     return SurveyError("calibration-totals", f"{problem}.", f"{remedy}.")
 
 
-def survey_plan_blank(fields: Sequence[str]) -> PlanError:
-    return PlanError(
-        "survey-plan",
-        f"The plan is a draft: still to be filled in are {listed(fields)}.",
-        "State each from public knowledge (the design, the questionnaire, published totals), never from the cells of "
-        "the file. stirred docs surveys explains the fields.",
-    )
-
-
 def survey_plan(what: str, must: str) -> PlanError:
     return PlanError(
         "survey-plan",
@@ -359,27 +338,11 @@ def survey_off_lattice(column: str, rows: int, step: str) -> DataError:
     )
 
 
-def survey_category(column: str, rows: int) -> DataError:
-    return DataError(
-        "survey-category",
-        f"{rows:,} records have no value in column '{column}', or one that the plan does not list.",
-        "List every value that can occur, from the code book; for empty cells say what they count as (missing = ...).",
-    )
-
-
 def survey_digits(column: str) -> DataError:
     return DataError(
         "survey-digits",
         f"Sums of column '{column}' times the weights are too large to be added exactly (more than 62 bits).",
         "State a coarser step, or closer bounds.",
-    )
-
-
-def survey_design(problem: str) -> DataError:
-    return DataError(
-        "survey-design",
-        f"The design in the plan does not fit the file: {problem}.",
-        "Correct [design] of the plan from the description of the survey, or give the right file.",
     )
 
 
