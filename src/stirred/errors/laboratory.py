@@ -207,14 +207,6 @@ def study_file(path: Path, problems: Sequence[str]) -> StudyError:
     )
 
 
-def plan_not_study(path: Path) -> StudyError:
-    return StudyError(
-        "study-file",
-        f"{path} is a plan, not a study; name it under [[plan]] or after the study.",
-        "For example: stirred study study.toml plan.toml. docs/studies.md (stirred docs studies) has a study to copy.",
-    )
-
-
 def nothing_to_study() -> StudyError:
     return StudyError(
         "study-parameter",

@@ -186,14 +186,6 @@ def impossible_condition(what: str) -> LimitsError:
     )
 
 
-def too_many_points(found: int, most: int) -> LimitsError:
-    return LimitsError(
-        "too-many-points",
-        f"A set on {found} outcomes has too many extreme points to list; {most} outcomes are the most.",
-        "Ask for lower and upper expectations, which need no list, or merge outcomes.",
-    )
-
-
 def not_a_graph(problem: str) -> LimitsError:
     return LimitsError(
         "not-a-graph",
@@ -225,36 +217,11 @@ def analysis_does_not_fit(problem: str) -> LimitsError:
     )
 
 
-def secrets_overlap(first: str, second: str) -> LimitsError:
-    return LimitsError(
-        "secrets-overlap",
-        f"The secrets '{first}' and '{second}' are a pair, and some dataset has both.",
-        "Pair secrets that exclude each other; a dataset that has both does not tell them apart.",
-    )
-
-
-def impossible_secret(name: str) -> LimitsError:
-    return LimitsError(
-        "impossible-secret",
-        f"The secret '{name}' has probability 0 for every attacker, so nothing would be promised about it.",
-        "Leave it out, or add an attacker who finds it possible.",
-    )
-
-
 def pair_never_compared(first: str, second: str) -> LimitsError:
     return LimitsError(
         "pair-never-compared",
         f"No attacker finds both '{first}' and '{second}' possible, so that pair would promise nothing.",
         "Leave the pair out, or add an attacker who gives both secrets a positive probability.",
-    )
-
-
-def secrets_do_not_divide(attacker: str) -> LimitsError:
-    return LimitsError(
-        "secrets-do-not-divide",
-        f"These secrets do not divide what the attacker '{attacker}' finds possible: some dataset has none of them, "
-        "or several.",
-        "Ask about secrets of which every possible dataset has exactly one, such as the values of one record.",
     )
 
 

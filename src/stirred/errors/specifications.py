@@ -98,10 +98,6 @@ def bad_concern(must: str) -> SpecificationError:
     return SpecificationError("bad-concern", f"A concern {must}.", "Write for instance 'cenrace + block within tract'.")
 
 
-def bad_definition(name: str, must: str) -> SpecificationError:
-    return SpecificationError("bad-definition", f"The definition '{name}' must {must}.", "Change it so that it does.")
-
-
 def nothing_to_look_up(name: str) -> SpecificationError:
     return SpecificationError(
         "nothing-to-look-up",

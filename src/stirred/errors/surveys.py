@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from stirred.errors.kinds import DataError, PlanError, StirredError, StoppedByCheck, listed
+from stirred.errors.kinds import DataError, PlanError, StirredError, StoppedByCheck
 
 
 class SurveyError(StirredError):
@@ -88,14 +86,6 @@ def frame_column(column: str, problem: str, remedy: str) -> SurveyError:
     return SurveyError("frame-column", f"The frame's {column} {problem}.", f"{remedy}.")
 
 
-def frame_lacks(column: str, design: str) -> SurveyError:
-    return SurveyError(
-        "frame-lacks",
-        f"The frame has no {column}, which {design} needs.",
-        f"Give the {column} of all units to the frame, or choose a design without them.",
-    )
-
-
 def frame_units(given: object) -> SurveyError:
     return SurveyError(
         "frame-units",
@@ -109,56 +99,6 @@ def sample_too_large(sample: int, population: int, of: str) -> SurveyError:
         "sample-too-large",
         f"{sample:,} {of} are to be sampled, and there are {population:,}.",
         "Sample fewer, or with replacement.",
-    )
-
-
-def sample_too_small(sample: int, strata: int, minimum: int) -> SurveyError:
-    return SurveyError(
-        "sample-too-small",
-        f"A sample of {sample:,} cannot have {minimum} units (or all, where there are fewer) in each of {strata:,} "
-        "strata.",
-        "Sample more, join strata, or lower the minimum; a stratum with nothing sampled could not be estimated.",
-    )
-
-
-def single_unit_strata(strata: int) -> SurveyError:
-    return SurveyError(
-        "single-unit-strata",
-        f"{strata:,} strata of the frame hold one unit only: it would be in every sample, and be known to be.",
-        'Join these strata to others, or take their units with certainty on purpose (singles="certain").',
-    )
-
-
-def unknown_strata(names: Sequence[str]) -> SurveyError:
-    return SurveyError(
-        "unknown-strata",
-        f"The frame has no stratum {listed(names, 'or')}.",
-        "Name strata as the frame does (a number is not the text of it), and only those that it has.",
-    )
-
-
-def strata_without_number(strata: int, what: str) -> SurveyError:
-    return SurveyError(
-        "strata-without-number",
-        f"{strata:,} strata of the frame have no {what}.",
-        "Give one for every stratum of the frame; leave out of the frame what is not to be sampled.",
-    )
-
-
-def stratum_too_small(name: str, sample: int, population: int) -> SurveyError:
-    return SurveyError(
-        "stratum-too-small",
-        f"{sample:,} units are to be sampled in the stratum '{name}', which has {population:,}.",
-        "Sample at most as many as there are.",
-    )
-
-
-def size_not_positive(units: int) -> SurveyError:
-    return SurveyError(
-        "size-not-positive",
-        f"{units:,} units of the frame have a size of 0 or less: they could never be sampled, and what is estimated "
-        "would leave them out.",
-        "Give each a positive size, or leave them out of the frame and say so.",
     )
 
 
@@ -179,27 +119,11 @@ def sizes_too_fine(product: str, most: str) -> SurveyError:
     )
 
 
-def clusters_cross_strata(clusters: int) -> SurveyError:
-    return SurveyError(
-        "clusters-cross-strata",
-        f"{clusters:,} clusters have units in more than one stratum, so that a stratum of clusters is not defined.",
-        "Form clusters within strata.",
-    )
-
-
 def parts_do_not_fit(failing: int, parts: int, noun: str, first: StirredError) -> SurveyError:
     return SurveyError(
         "parts-do-not-fit",
         f"The design does not fit {failing:,} of {parts:,} {noun}; in the first of them: {first.problem}",
         first.remedy,
-    )
-
-
-def samples_not_listed(samples: str, most: int) -> SurveyError:
-    return SurveyError(
-        "samples-not-listed",
-        f"The design has {samples} possible samples on this frame; at most {most:,} are listed.",
-        "List the samples of a smaller frame; probabilities of units and pairs need no list.",
     )
 
 
