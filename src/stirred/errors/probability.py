@@ -200,15 +200,6 @@ def not_in_graph(what: str) -> LimitsError:
     )
 
 
-def not_connected(what: str, components: int) -> LimitsError:
-    return LimitsError(
-        "not-connected",
-        f"{what} fall into {components} components at infinite distance from each other: nothing bounds what the "
-        "output tells about which of them holds the data.",
-        "Ask about one component at a time; publishing which one it is costs no privacy loss.",
-    )
-
-
 def analysis_does_not_fit(problem: str) -> LimitsError:
     return LimitsError(
         "analysis-does-not-fit",

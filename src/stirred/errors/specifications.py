@@ -78,14 +78,6 @@ def not_an_allocation(reason: str) -> SpecificationError:
     )
 
 
-def allocation_does_not_fit(total: float, budget: str, symbol: str) -> SpecificationError:
-    return SpecificationError(
-        "allocation-does-not-fit",
-        f"The allocation divides a rho of {total:g}; the specification has a budget of {budget} in {symbol}.",
-        "Give the specification of which this is the allocation: zCDP with that rho.",
-    )
-
-
 def allocation_unit(unit: str, units: Sequence[str]) -> SpecificationError:
     return SpecificationError(
         "allocation-unit",
@@ -96,15 +88,6 @@ def allocation_unit(unit: str, units: Sequence[str]) -> SpecificationError:
 
 def bad_concern(must: str) -> SpecificationError:
     return SpecificationError("bad-concern", f"A concern {must}.", "Write for instance 'cenrace + block within tract'.")
-
-
-def nothing_to_look_up(name: str) -> SpecificationError:
-    return SpecificationError(
-        "nothing-to-look-up",
-        f"How the budget of '{name}' is divided among levels and queries is not known, so no concern can be looked up.",
-        "Give the division with --allocation FILE (in Python: allocation=); docs/semantics.md shows the format "
-        "(stirred docs semantics).",
-    )
 
 
 def no_rule(what: str, reason: str, remedy: str) -> SpecificationError:
@@ -161,14 +144,6 @@ def unknown_deployment(name: str, close: Sequence[str]) -> SpecificationError:
         "unknown-deployment",
         f"There is no deployment '{name}'.",
         remedy + "'stirred deployments' lists all.",
-    )
-
-
-def several_deployments(text: str, names: Sequence[str]) -> SpecificationError:
-    return SpecificationError(
-        "several-deployments",
-        f"'{text}' is the beginning of {len(names)} names of deployments.",
-        f"Choose one: {listed(names, 'or')}; 'stirred deployments' says what each is.",
     )
 
 
