@@ -146,15 +146,6 @@ def ledger_counted_already(path: object, folder: Path, entry: int) -> LedgerErro
     )
 
 
-def ledger_not_verified(folder: Path, words: str) -> LedgerError:
-    return LedgerError(
-        "ledger-not-verified",
-        f"{folder} does not verify, so what it cost is not known (FAILS {words}).",
-        f"Nothing was recorded. To see all that fails: stirred verify {folder}. If it was published like this, record "
-        "the specification that it really had.",
-    )
-
-
 def ledger_not_derived(entry: int, reason: str) -> LedgerError:
     return LedgerError(
         "ledger-not-derived",
@@ -200,15 +191,6 @@ def ledger_bad_successor(folder: Path, reason: str) -> LedgerError:
     )
 
 
-def withdrawn_not_stated(target: Path, reason: str) -> LedgerError:
-    return LedgerError(
-        "withdrawn-not-stated",
-        f"The ledger has recorded that the release is withdrawn, but {target} could not be written ({reason}).",
-        "Correct the permissions or free space, and repeat the command: it adds nothing to the ledger, and writes what "
-        "is missing.",
-    )
-
-
 def no_withdrawn_list(path: Path, reason: str) -> LedgerError:
     return LedgerError(
         "no-withdrawn-list",
@@ -242,12 +224,4 @@ def ledger_role(place: object, schema: str) -> LedgerError:
         "Nothing was spent. To release, a role needs what the ledger's owner gives it by: "
         f"GRANT USAGE ON SCHEMA {schema} TO ROLE; GRANT SELECT, INSERT ON {schema}.rows TO ROLE; To start a ledger "
         "it needs the right to create schemas in the database.",
-    )
-
-
-def ledger_server(place: object, reason: str) -> LedgerError:
-    return LedgerError(
-        "ledger-server",
-        f"The server of the ledger {place} refused what was asked of it ({reason}).",
-        "Nothing was spent. Ask whoever runs the server.",
     )

@@ -18,23 +18,6 @@ def output_exists(path: Path) -> OutputError:
     )
 
 
-def one_folder_for_both(path: Path) -> OutputError:
-    return OutputError(
-        "one-folder-for-both",
-        f"{path} is named for the release and for what must stay confidential.",
-        "Name two different folders.",
-    )
-
-
-def folder_inside_another(path: Path, above: Path) -> OutputError:
-    return OutputError(
-        "folder-inside-another",
-        f"{path} would lie inside {above}, and one of the two is given away while the other stays private, or both "
-        "must stay unchanged.",
-        "Name folders that lie beside one another.",
-    )
-
-
 def output_parent_missing(path: Path) -> OutputError:
     return OutputError(
         "output-parent-missing",
@@ -99,14 +82,6 @@ def why_unread(problem: Exception) -> str:
     )
 
 
-def too_many_rows_stated(table: str, rows: int, most: int) -> OutputError:
-    return OutputError(
-        "too-many-rows-stated",
-        f"Table '{table}' of the release has {rows:,} rows, and at most {most:,} are read of a file of its size.",
-        f"If you trust its publisher and have the memory, allow them with --most-rows {rows}.",
-    )
-
-
 def unreadable_release(reason: str) -> OutputError:
     return OutputError(
         "unreadable-release",
@@ -116,28 +91,11 @@ def unreadable_release(reason: str) -> OutputError:
     )
 
 
-def check_code() -> OutputError:
-    return OutputError(
-        "check-code",
-        "This is not a code of a check: those have 20 letters and digits, in groups of four.",
-        "Copy the code that stirred check printed, as a whole. Nothing was drawn.",
-    )
-
-
 def not_as_checked(what: str) -> OutputError:
     return OutputError(
         "not-as-checked",
         f"{what} that the check with this code has seen.",
         "Nothing was drawn, released or spent. Run stirred check again, read what it says now, and use its code.",
-    )
-
-
-def drawn_before(work: Path) -> OutputError:
-    return OutputError(
-        "drawn-before",
-        f"The draw in {work} was made by an earlier run, and nobody can tell from it which data were read.",
-        "A code is compared before a draw. To go on from this draw, leave out --as-checked (as_checked in Python); to "
-        "draw anew, name another --work.",
     )
 
 
@@ -161,14 +119,6 @@ def unknown_table_column(names: Sequence[str], known: Sequence[str]) -> OutputEr
     )
 
 
-def no_signing_program() -> OutputError:
-    return OutputError(
-        "no-signing-program",
-        "The program ssh-keygen was not found. It makes and checks signatures.",
-        "Install OpenSSH 8.2 or newer. docs/security.md says how to do without it (stirred docs security).",
-    )
-
-
 def cannot_sign(path: Path, reason: str) -> OutputError:
     return OutputError(
         "cannot-sign",
@@ -184,14 +134,6 @@ def not_all_compared(path: Path, answer: str, may_be_told: bool) -> OutputError:
         f"{path} was not signed. {answer}",
         "Nothing was written. Verify and sign it with the versions that its certificate names."
         + (told if may_be_told else ""),
-    )
-
-
-def no_signers(path: Path, reason: str) -> OutputError:
-    return OutputError(
-        "no-signers",
-        f"The list of signers {path} cannot be read: {reason}.",
-        'Each of its lines is: NAME namespaces="stirred-release" PUBLIC-KEY; the publisher gives you theirs.',
     )
 
 

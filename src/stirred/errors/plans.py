@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 from stirred.errors.kinds import DataError, PlanError, StirredError, listed, one_line
-
-
-def plan_not_toml(path: Path, line: str) -> PlanError:
-    return PlanError("plan-not-toml", f"{path} is not valid TOML ({line}).", "Correct the file and try again.")
 
 
 def plan_mechanism(found: object, known: Sequence[str]) -> PlanError:
@@ -21,31 +16,11 @@ def plan_mechanism(found: object, known: Sequence[str]) -> PlanError:
     )
 
 
-def unknown_mechanism(found: object, known: Sequence[str]) -> PlanError:
-    return PlanError(
-        "unknown-mechanism",
-        f"There is no mechanism {found!r} in this version.",
-        f"Choose one of {listed(known)}.",
-    )
-
-
 def not_offered(mechanism: str, what: str) -> PlanError:
     return PlanError(
         "not-offered",
         f"The mechanism {mechanism!r} does not offer {what}.",
         "stirred --help lists the commands.",
-    )
-
-
-def mechanism_taken(name: str) -> PlanError:
-    return PlanError("mechanism-taken", f"A mechanism called {name!r} exists already.", "Choose another name.")
-
-
-def not_a_plan(kind: str) -> PlanError:
-    return PlanError(
-        "not-a-plan",
-        f"A plan was expected, not a {kind}.",
-        "Pass a SwapPlan, a TopDownPlan, a SurveyPlan, or the path of a plan file.",
     )
 
 
@@ -358,7 +333,3 @@ def kind_of(given: object) -> str:
     """
     name = type(given).__name__
     return _KINDS.get(name, f"a '{name}'")
-
-
-def option_needs(option: str, other: str) -> StirredError:
-    return StirredError("option-needs", f"The option {option} has no effect without {other}.", f"Add {other}.")

@@ -126,7 +126,13 @@ def place_notice(folder: Path, notice: Notice) -> None:
         flush_one(target)
         flush_one(folder)
     except OSError as problem:
-        raise errors.withdrawn_not_stated(target, problem.strerror or "an input/output error") from None
+        reason = problem.strerror or "an input/output error"
+        raise errors.LedgerError(
+            "withdrawn-not-stated",
+            f"The ledger has recorded that the release is withdrawn, but {target} could not be written ({reason}).",
+            "Correct the permissions or free space, and repeat the command: it adds nothing to the ledger, and writes "
+            "what is missing.",
+        ) from None
 
 
 def place_notices(entry: Entry, withdrawal: Withdrawal, named: Path | None) -> list[tuple[Path, str | None]]:
