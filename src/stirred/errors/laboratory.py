@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from stirred.errors.kinds import StirredError, listed
+from stirred.errors.kinds import StirredError, StudyError, listed
 
 
 def audit_question(what: str, must: str) -> StirredError:
@@ -186,10 +186,6 @@ def nothing_to_compare(why: str) -> StirredError:
         f"The release cannot be compared with the input: {why}.",
         "Name the file that the release was made from with --input FILE, or --input TABLE=FILE for each of several.",
     )
-
-
-class StudyError(StirredError):
-    """A study, or a simulated swapper in it, cannot be run as it is written."""
 
 
 def study_parameter(name: str, problem: str, remedy: str) -> StudyError:

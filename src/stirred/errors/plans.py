@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stirred.errors.kinds import DataError, PlanError, StirredError, listed, one_line
+from stirred.errors.kinds import ArgumentError, DataError, PlanError, StirredError, listed, one_line
 
 
 def plan_mechanism(found: object, known: Sequence[str]) -> PlanError:
@@ -311,10 +311,6 @@ _KINDS = {
     "PosixPath": "a path",
     "WindowsPath": "a path",
 }
-
-
-class ArgumentError(StirredError):
-    """An argument has a type that the function does not take."""
 
 
 def wrong_argument(what: str, given: object, wanted: str) -> ArgumentError:

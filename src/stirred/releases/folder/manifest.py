@@ -27,7 +27,7 @@ from pathlib import Path
 from stirred import errors
 from stirred._bounded_reading import Unacceptable, inside, is_of_machine, plain, read_bytes, read_json, read_text
 from stirred._progress import stage
-from stirred.errors.output import why_unread
+from stirred.errors.releases import why_unread
 from stirred.releases.folder.atomic import LOCK, is_unfinished
 from stirred.releases.verdicts import Fault, Verdict, not_checked, not_compared, noted
 

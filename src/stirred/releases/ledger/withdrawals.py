@@ -19,7 +19,7 @@ from typing import Any
 
 from stirred import errors
 from stirred._bounded_reading import DAY, Unacceptable, inside, is_day, is_of_machine, plain, read_json, read_text
-from stirred.errors.output import why_unread
+from stirred.errors.releases import why_unread
 from stirred.releases.folder.atomic import flush_one
 from stirred.releases.folder.manifest import NAME as MANIFEST
 from stirred.releases.folder.manifest import WITHDRAWN, digest_of, manifest_of
