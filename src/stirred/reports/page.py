@@ -21,7 +21,6 @@ from pathlib import Path
 
 from stirred._bounded_reading import plain
 from stirred.releases.folder.atomic import new_file
-from stirred.reports import registry_entry
 from stirred.reports.limits_section import HEADING as LIMITS
 from stirred.reports.limits_section import of_explanation
 from stirred.reports.page_elements import (
@@ -44,6 +43,7 @@ from stirred.semantics.sentences.templates import SECTIONS, Sources, Statement
 from stirred.semantics.side_by_side import FOLLOWS, SideBySide, five_questions, side_by_side
 from stirred.spec import lint
 from stirred.spec.invariant import Invariant
+from stirred.spec.known_deployments.registry import draft
 from stirred.spec.specification import Held, held, taken_as_known
 
 FINDINGS = 3
@@ -311,7 +311,7 @@ def five_safes(page: Page, one: Subject, level: int) -> Markup:
 
 def registry(page: Page, one: Subject, level: int) -> Markup:
     """The record of the public registry, folded."""
-    text = registry_entry.draft(one.specification, one.deployment, one.certificate or None)
+    text = draft(one.specification, one.deployment, one.certificate)
     if not text:
         return Markup("")
     lines = Markup("\n".join(element("span", line) for line in text.splitlines()[:1_000]))
