@@ -27,7 +27,7 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 from stirred import _bounded_reading as received
 from stirred import errors
@@ -234,6 +234,32 @@ def publishing(mechanism: Mechanism, finished: Release, data: Data | None, asked
         run.note(finished)
     if mechanism.keeps_draws:
         shutil.rmtree(cast(KeptDraw, finished.draw).folder / PARTS, ignore_errors=True)
+
+
+class Writable:
+    """What finished releases of every mechanism have in common: they write themselves."""
+
+    mechanism: ClassVar[Mechanism]
+
+    def write(
+        self,
+        out: str | Path,
+        *,
+        confidential: str | Path | None = None,
+        data: Data | None = None,
+        ledger: Ledger | str | Path | None = None,
+        for_tests: bool = False,
+        progress: Progress | None = None,
+    ) -> Path:
+        """Write the release folder; ``confidential`` also receives the comparison with the true values.
+
+        For it ``data`` are read (or the plan's own files) where the draw did not keep what it needs. ``ledger`` records
+        the release before the folder appears, or raises. A draw that is written again is listed with its entry, and
+        costs nothing more. :func:`stirred.verbs.write` writes a report too.
+        """
+        asked = Request.of(out, confidential=confidential, ledger=ledger, for_tests=for_tests, progress=progress)
+        with publishing(self.mechanism, cast(Release, self), data, asked):
+            return asked.out
 
 
 @dataclass

@@ -32,9 +32,8 @@ from stirred.releases.folder.documents import (
     write_documents,
 )
 from stirred.releases.folder.release_folder import ReleaseFolder
-from stirred.releases.ledger.ledger import Ledger
 from stirred.releases.mechanism import AnalystNote, Data
-from stirred.releases.steps import Request, publishing
+from stirred.releases.steps import Writable
 from stirred.spec import Specification
 from stirred.spec.exact import display, written
 from stirred.survey.checking.comparison import write_comparison
@@ -203,8 +202,10 @@ DIGITS = 9
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SurveyRelease:
+class SurveyRelease(Writable):
     """A finished draw of a survey, ready to be written or used in memory."""
+
+    mechanism = MECHANISM
 
     survey: MeasuredSurvey
     """The measured sums and standard errors."""
@@ -250,22 +251,6 @@ class SurveyRelease:
     def estimates(self, name: str) -> pl.DataFrame:
         """A table of estimates that the plan publishes, by its name."""
         return estimates_frame(self.survey, self.plan.table_of(name))
-
-    def write(
-        self,
-        out: str | Path,
-        *,
-        confidential: str | Path | None = None,
-        data: Data | None = None,
-        ledger: Ledger | str | Path | None = None,
-        for_tests: bool = False,
-        progress: Progress | None = None,
-    ) -> Path:
-        """Write the release folder; ``confidential`` also receives the comparison with the true sums.
-        :func:`stirred.verbs.write` writes a report too."""
-        asked = Request.of(out, confidential=confidential, ledger=ledger, for_tests=for_tests, progress=progress)
-        with publishing(MECHANISM, self, data, asked):
-            return asked.out
 
     def write_files(self, folder: Path) -> Certificate:
         """Write everything that a recipient gets into an empty folder, but the certificate, which is returned."""

@@ -23,7 +23,7 @@ from stirred.releases.folder.atomic import CONFIDENTIAL
 from stirred.releases.folder.documents import Certificate, ReleasedTable, draw_nonce, write_documents
 from stirred.releases.ledger.ledger import Ledger
 from stirred.releases.mechanism import Data
-from stirred.releases.steps import Request, publishing, releasing
+from stirred.releases.steps import Request, Writable, releasing
 from stirred.spec import Specification, facts
 from stirred.spec.exact import display
 from stirred.swap.checking.comparison import write_comparison
@@ -77,11 +77,13 @@ from stirred.tables.writing import EXTENSIONS, Cell, Chunk, as_arrow, counted_ch
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class SwapRelease:
+class SwapRelease(Writable):
     """A drawn swap, ready to be written or used in memory.
 
     Printing it shows no data.
     """
+
+    mechanism = MECHANISM
 
     dataset: InputDataset
     table: Table
@@ -145,24 +147,6 @@ class SwapRelease:
             f"{100 * float(stated.fact[facts.CHANGED_SHARE]):.3g}% of the records are expected to have other swap "
             f"values than before, and {100 * float(stated.fact[facts.UNCHANGEABLE_SHARE]):.3g}% never can",
         )
-
-    def write(
-        self,
-        out: str | Path,
-        *,
-        confidential: str | Path | None = None,
-        ledger: Ledger | str | Path | None = None,
-        for_tests: bool = False,
-        progress: Progress | None = None,
-    ) -> Path:
-        """Write the release folder; ``confidential`` is a folder for the comparison with the true tables.
-
-        ``ledger`` records the release before the folder appears, or raises. A draw that is written again is listed with
-        its entry, and costs nothing more. :func:`stirred.verbs.write` writes a report too.
-        """
-        asked = Request.of(out, confidential=confidential, ledger=ledger, for_tests=for_tests, progress=progress)
-        with publishing(MECHANISM, self, None, asked):
-            return asked.out
 
     def _tables(self) -> Iterator[tuple[Rows, Input]]:
         yield self.rows, self.dataset.input

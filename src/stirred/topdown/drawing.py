@@ -36,7 +36,7 @@ from stirred.releases.folder.documents import Certificate, ReleasedTable, draw_n
 from stirred.releases.folder.manifest import NAME, digest_of
 from stirred.releases.ledger.ledger import Ledger
 from stirred.releases.mechanism import Data
-from stirred.releases.steps import Request, publishing, releasing
+from stirred.releases.steps import Request, Writable, releasing
 from stirred.spec import Specification
 from stirred.spec.exact import display
 from stirred.tables import Column, Table
@@ -299,8 +299,10 @@ def described(plan: TopDownPlan, spine: Spine, table: TableSection, records: int
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TopDownRelease:
+class TopDownRelease(Writable):
     """A fitted release, ready to be written or used in memory."""
+
+    mechanism = MECHANISM
 
     draw: TopDownDraw
     leaves: Mapping[str, Histograms]
@@ -346,23 +348,6 @@ class TopDownRelease:
         if len(fallbacks) > _SHOWN_FALLBACKS:
             lines.append(f"... and {len(fallbacks) - _SHOWN_FALLBACKS} more; certificate.json lists all")
         return tuple(lines)
-
-    def write(
-        self,
-        out: str | Path,
-        *,
-        confidential: str | Path | None = None,
-        data: Data | None = None,
-        ledger: Ledger | str | Path | None = None,
-        for_tests: bool = False,
-        progress: Progress | None = None,
-    ) -> Path:
-        """Write the release folder. ``confidential`` also receives the errors against the true counts, for which
-        ``data`` are read (or the plan's own files) where the draw did not keep them. :func:`stirred.verbs.write` writes
-        a report too."""
-        asked = Request.of(out, confidential=confidential, ledger=ledger, for_tests=for_tests, progress=progress)
-        with publishing(MECHANISM, self, data, asked):
-            return asked.out
 
     def write_confidential(self, folder: Path, data: Data | None = None) -> None:
         """Write the errors against the true counts. Confidential."""
