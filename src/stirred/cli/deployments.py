@@ -212,9 +212,9 @@ def import_(
 def _known(release: str) -> tuple[Any, dict[str, Any]]:
     """The specification, and the part of a record that comes with it."""
     from stirred.releases.folder.documents import CERTIFICATE, read_json
+    from stirred.reports.subjects import record_of_certificate, record_of_deployment
     from stirred.spec.known_deployments import deployments
     from stirred.spec.known_deployments.names import exactly
-    from stirred.spec.known_deployments.registry import of_certificate, of_deployment
 
     known = None if Path(release).exists() and exactly(release) is None else deployments.find(release)
     if known is None:
@@ -222,6 +222,6 @@ def _known(release: str) -> tuple[Any, dict[str, Any]]:
         if not Path(release).is_dir():
             return specification, {}
         stated = read_json(Path(release), CERTIFICATE, "stirred_certificate")
-        return specification, of_certificate(stated, specification)
+        return specification, record_of_certificate(stated, specification)
     say_what_is_taken(release)
-    return known.specification, of_deployment(known)
+    return known.specification, record_of_deployment(known)

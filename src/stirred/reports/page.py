@@ -36,14 +36,13 @@ from stirred.reports.page_elements import (
     shown,
     table,
 )
-from stirred.reports.subjects import Subject
+from stirred.reports.subjects import Subject, draft_record
 from stirred.semantics.pictures.shapes import AnyPicture
 from stirred.semantics.sentences.summary import everyday
 from stirred.semantics.sentences.templates import SECTIONS, Sources, Statement
 from stirred.semantics.side_by_side import FOLLOWS, SideBySide, five_questions, side_by_side
 from stirred.spec import lint
 from stirred.spec.invariant import Invariant
-from stirred.spec.known_deployments.registry import draft
 from stirred.spec.specification import Held, held, taken_as_known
 
 FINDINGS = 3
@@ -311,7 +310,7 @@ def five_safes(page: Page, one: Subject, level: int) -> Markup:
 
 def registry(page: Page, one: Subject, level: int) -> Markup:
     """The record of the public registry, folded."""
-    text = draft(one.specification, one.deployment, one.certificate)
+    text = draft_record(one)
     if not text:
         return Markup("")
     lines = Markup("\n".join(element("span", line) for line in text.splitlines()[:1_000]))

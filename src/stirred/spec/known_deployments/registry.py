@@ -11,7 +11,6 @@ that nothing is deduced from, and a finding says so. Writing fills what the spec
 from __future__ import annotations
 
 import datetime
-import json
 import math
 import re
 from collections.abc import Iterable, Mapping
@@ -28,7 +27,6 @@ from stirred.spec.invariant import Invariant, plural
 from stirred.spec.known_deployments.deployments import Deployment
 from stirred.spec.specification import Finding, Specification
 
-NOT_STATED = "not stated"
 TEXT, TEXTS, NUMBER, NUMBER_OR_TEXT = "text", "a list of texts", "a number", "a number or a text"
 STATUSES = (
     "Converted",
@@ -467,51 +465,6 @@ def to_registry(specification: Specification, *details: Mapping[str, Any]) -> st
     }
     validate(record)
     return dump(ordered(record))
-
-
-def of_deployment(known: Deployment) -> dict[str, Any]:
-    """The part of a record that a known deployment brings; raises where nothing was released this way."""
-    if known.kind != "deployment":
-        raise errors.not_for_registry(f"'{known.name}'", "it is hypothetical, and nothing was released this way")
-    sources = {"sources": "\n".join(f"- {source}" for source in known.sources)}
-    notes = [f"- {erratum.id}: {erratum.explanation}" for erratum in known.errata] + [f"- {n}" for n in known.notes]
-    record: dict[str, Any] = json.loads(json.dumps(known.registry))
-    record["deployment"]["administrative"] = sources | ({"notes": "\n".join(notes)} if notes else {})
-    return record
-
-
-def of_certificate(certificate: Mapping[str, Any], specification: Specification) -> dict[str, Any]:
-    """What a release's certificate adds: where its randomness came from, and the program that made it."""
-    versions = certificate.get("versions", {})
-    more = [f"randomness: {certificate.get('randomness', NOT_STATED)}"]
-    more += [f"made with stirred {versions['stirred']}"] if "stirred" in versions else []
-    mechanisms = mechanism_words(specification, more)
-    return {"deployment": {"implementation": {"mechanisms": mechanisms}}} if mechanisms else {}
-
-
-def draft(specification: Specification, known: Deployment | None, certificate: Mapping[str, Any]) -> str:
-    """The record of a known deployment, or of a release by its certificate, as YAML; empty where there is none.
-
-    What nobody has said, such as the use of the data, is "not stated" in it.
-    """
-    plan = certificate.get("plan", {})
-    try:
-        if known is not None:
-            return to_registry(specification, of_deployment(known), details(authors=[NOT_STATED]))
-        if not certificate:
-            return ""
-        given = details(
-            name=str(plan.get("dataset") or NOT_STATED),
-            curators=[str(plan.get("released_by") or NOT_STATED)],
-            use=NOT_STATED,
-            region=NOT_STATED,
-            date=str(certificate.get("released_on") or NOT_STATED),
-            type="Dataset",
-            authors=[NOT_STATED],
-        )
-        return to_registry(specification, of_certificate(certificate, specification), given)
-    except errors.StirredError:
-        return ""
 
 
 def _require_same(specification: Specification, given: Mapping[str, Any]) -> None:
