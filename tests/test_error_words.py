@@ -1,7 +1,8 @@
 """Texts of errors, read from the source: no riddles, no names of Python's exceptions, no words of our own, no cells.
 
 Most messages stand in ``stirred.errors``. One that is raised once and says one thing may stand where it is raised; it
-then shows nothing but names, constants and counts, and nothing but counts in modules that hold tables.
+then shows nothing but names, constants and counts, and in modules that hold tables nothing but counts and what bears
+one of the names for tables, columns, files and numbers of rows.
 """
 
 from __future__ import annotations
@@ -29,6 +30,11 @@ KINDS = {
     if isinstance(kind, type) and issubclass(kind, stirred.errors.StirredError)
 }
 HOLD_CELLS = {"polars", "pyarrow", "pandas", "pyreadstat"}
+NEVER_CELLS = {
+    "columns", "column", "file", "kind", "most", "name", "names", "path", "position", "records", "rows", "selected",
+    "table", "unit", "what", "where",
+}  # fmt: skip
+"""What modules that hold tables call nothing that was read from a cell."""
 
 
 def raised_in_place() -> list[tuple[Path, ast.Call]]:
@@ -57,11 +63,13 @@ def may_be_shown(shown: ast.expr, cells_near: bool) -> bool:
     if isinstance(shown, ast.Call) and getattr(shown.func, "id", "") == "len":
         return True
     if isinstance(shown, ast.Call):
-        of_names = all(isinstance(one, ast.Name) for one in (shown.func, *shown.args)) and not shown.keywords
-        return of_names and not cells_near
+        function = shown.func.value if isinstance(shown.func, ast.Attribute) else shown.func
+        of_ours = isinstance(function, ast.Name) and (function is shown.func or function.id == "errors")
+        return of_ours and not shown.keywords and all(may_be_shown(one, cells_near) for one in shown.args)
     if isinstance(shown, ast.Constant) or (isinstance(shown, ast.Name) and shown.id.isupper()):
         return True
-    return isinstance(shown, ast.Name | ast.Attribute) and not cells_near
+    called = getattr(shown, "id", getattr(shown, "attr", ""))
+    return isinstance(shown, ast.Name | ast.Attribute) and (not cells_near or called in NEVER_CELLS)
 
 
 def texts(module: str) -> list[str]:
@@ -124,9 +132,11 @@ def test_a_message_where_it_is_raised_shows_no_cell_and_is_written_like_the_othe
 @pytest.mark.parametrize(
     ("shown", "alone", "near"),
     [("rate", True, False), ("plan.rate", True, False), ("len(frame)", True, True), ("MOST + 1", True, True),
-     ("named(curve)", True, False), ("frame[0]", False, False), ("frame.item()", False, False),
+     ("named(curve)", True, False), ("errors.listed(names)", True, True), ("errors.listed(cells)", True, False),
+     ("column.name", True, True), ("column.value", True, False), ("frame.item(name)", False, False),
+     ("frame[0]", False, False), ("frame.item()", False, False),
      ("', '.join(values)", False, False), ("[one for one in cells]", False, False), ("frame[0] + 1", False, False)],
 )  # fmt: skip
-def test_only_names_constants_and_counts_may_be_shown_and_near_tables_only_counts(shown, alone, near):
+def test_only_names_constants_and_counts_may_be_shown_and_near_tables_only_names_and_counts(shown, alone, near):
     asked = ast.parse(shown, mode="eval").body
     assert (may_be_shown(asked, False), may_be_shown(asked, True)) == (alone, near)

@@ -34,7 +34,7 @@ def refuses_wrong_arguments(called: _Called) -> _Called:
     >>> bound(0.5, rho=1)
     Traceback (most recent call last):
     ...
-    stirred.errors.plans.ArgumentError: bound() has no parameter 'rho'; 'epsilon' is missing. Call bound(prior, \
+    stirred.errors.kinds.ArgumentError: bound() has no parameter 'rho'; 'epsilon' is missing. Call bound(prior, \
 epsilon, distance=1).
     >>> @refuses_wrong_arguments
     ... def half(number: float) -> float:
@@ -42,7 +42,7 @@ epsilon, distance=1).
     >>> half("one")
     Traceback (most recent call last):
     ...
-    stirred.errors.plans.ArgumentError: 'number' of half() cannot be a text. Give a number.
+    stirred.errors.kinds.ArgumentError: 'number' of half() cannot be a text. Give a number.
     """
     function = called.__init__ if isinstance(called, type) else called  # type: ignore[misc]
 

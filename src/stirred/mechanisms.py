@@ -43,7 +43,11 @@ def named(name: object) -> Mechanism:
     'Permutation Swapping Algorithm'
     """
     if not isinstance(name, str) or name not in names():
-        raise errors.unknown_mechanism(name, names())
+        raise errors.PlanError(
+            "unknown-mechanism",
+            f"There is no mechanism {name!r} in this version.",
+            f"Choose one of {errors.listed(names())}.",
+        )
     if name not in _REGISTERED:
         _REGISTERED[name] = import_module(BUILT_IN[name]).MECHANISM
     return _REGISTERED[name]
@@ -57,7 +61,9 @@ def every() -> list[Mechanism]:
 def register(mechanism: Mechanism) -> Mechanism:
     """Add a mechanism of your own, for plans, releases and the command line of this process."""
     if mechanism.name in names() and named(mechanism.name) is not mechanism:
-        raise errors.mechanism_taken(mechanism.name)
+        raise errors.PlanError(
+            "mechanism-taken", f"A mechanism called {mechanism.name!r} exists already.", "Choose another name."
+        )
     _REGISTERED[mechanism.name] = mechanism
     return mechanism
 
@@ -75,7 +81,11 @@ def read_plan(plan: Plan | str | Path) -> tuple[Mechanism, Plan]:
     if isinstance(plan, Plan):
         return named(plan.mechanism), plan
     if not isinstance(plan, str | Path):
-        raise errors.not_a_plan(type(plan).__name__)
+        raise errors.PlanError(
+            "not-a-plan",
+            f"A plan was expected, not a {type(plan).__name__}.",
+            "Pass a SwapPlan, a TopDownPlan, a SurveyPlan, or the path of a plan file.",
+        )
     mechanism = mechanism_of_plan(plan)
     return mechanism, mechanism.read_plan(plan)
 

@@ -7,9 +7,8 @@ import pytest
 
 from stirred.lab.limits.chapter_figures import FIGURES, chapter_figure, figures_at
 from stirred.limits import posterior_bounds, power_bounds
-from stirred.reports.answer_figures import question_pictures
 from stirred.reports.figures import draw, save
-from stirred.reports.limits_section import of_epsilon
+from stirred.reports.limits_section import of_epsilon, question_pictures
 from stirred.semantics.pictures.readable import NotDrawn
 
 

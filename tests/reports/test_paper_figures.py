@@ -11,10 +11,9 @@ import pytest
 
 import stirred
 from stirred.errors import LossError, OutputError
-from stirred.reports.answer_figures import question_pictures
 from stirred.reports.figure_style import DARK_TO_LIGHT, INCH, ONE_COLUMN, TWO_COLUMNS
 from stirred.reports.figures import NOT_STATED, WIDTHS, caption, for_paper, save_for_paper
-from stirred.reports.limits_section import of_epsilon
+from stirred.reports.limits_section import of_epsilon, question_pictures
 from stirred.semantics.pictures.deployments import deployment_picture
 from stirred.semantics.pictures.shapes import Bar, Bars, GroupedInterval, GroupedIntervals, Interval, Intervals
 

@@ -12,11 +12,11 @@ import pytest
 
 import stirred
 from stirred import mechanisms
+from stirred.cli.estimating import interval_picture
 from stirred.cli.printing import show
 from stirred.errors import StirredError
 from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.releases.mechanism import AnalystNote
-from stirred.reports.answer_figures import interval_picture
 from stirred.semantics.sentences.formatting import guarantee_line
 from stirred.survey.documents import for_analysts
 from stirred.survey.plan.fields import SurveyPlan

@@ -12,8 +12,8 @@ import pytest
 
 import stirred
 from stirred import errors
+from stirred.cli.estimating import interval_picture
 from stirred.noise import SeededSource
-from stirred.reports.answer_figures import interval_picture
 from stirred.reports.figures import draw
 from stirred.swap.drawing import draw as draw_swap
 from stirred.swap.drawing import release as release_swap

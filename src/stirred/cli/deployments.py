@@ -172,7 +172,6 @@ def export(
 ) -> None:
     """Print a registry record in YAML. The options give what the guarantee itself does not say; what is not given is
     left out or, if the registry requires it, asked for."""
-    from stirred.reports.registry_entry import together
     from stirred.spec.known_deployments.registry import details, to_registry
 
     given = details(
@@ -187,7 +186,7 @@ def export(
         authors=author or (),
     )
     specification, known = _known(release)
-    text = to_registry(specification, together(known, given))
+    text = to_registry(specification, known, given)
     if as_json:
         from stirred.spec.known_deployments.registry import parse
 
@@ -212,21 +211,17 @@ def import_(
 
 def _known(release: str) -> tuple[Any, dict[str, Any]]:
     """The specification, and the part of a record that comes with it."""
-    from stirred.reports.registry_entry import of_deployment
+    from stirred.releases.folder.documents import CERTIFICATE, read_json
+    from stirred.reports.subjects import record_of_certificate, record_of_deployment
     from stirred.spec.known_deployments import deployments
     from stirred.spec.known_deployments.names import exactly
 
     known = None if Path(release).exists() and exactly(release) is None else deployments.find(release)
     if known is None:
         specification = read_named(release)
-        return specification, _from_certificate(Path(release), specification) if Path(release).is_dir() else {}
+        if not Path(release).is_dir():
+            return specification, {}
+        stated = read_json(Path(release), CERTIFICATE, "stirred_certificate")
+        return specification, record_of_certificate(stated, specification)
     say_what_is_taken(release)
-    return known.specification, of_deployment(known)
-
-
-def _from_certificate(folder: Path, specification: Any) -> dict[str, Any]:
-    """What a release's certificate adds."""
-    from stirred.releases.folder.documents import CERTIFICATE, read_json
-    from stirred.reports.registry_entry import of_certificate
-
-    return of_certificate(read_json(folder, CERTIFICATE, "stirred_certificate"), specification)
+    return known.specification, record_of_deployment(known)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -26,6 +27,7 @@ from stirred.cli.printing import note
 
 if TYPE_CHECKING:
     from stirred.estimates import Answers, Estimates
+    from stirred.semantics.pictures.shapes import Intervals
 
 SHOWN = 40
 
@@ -90,8 +92,6 @@ def estimate(
         progress.stage(f"estimating from {release}")
         found = verbs.estimate(release, names(by), where=conditions, table=table, **options)
     if figures is not None:
-        from stirred.reports.answer_figures import interval_picture
-
         of_others = mechanism.reads_measurements(release)
         save_pictures([interval_picture(found, confidence, _guarantee(release, of_others))], figures, paper=paper)
     if out is not None:
@@ -165,6 +165,43 @@ def _pair(text: str) -> tuple[str, str]:
     if not sign or not name.strip() or not value.strip():
         raise errors.estimate_question(f"The --where {text!r}", "must be written as name=value")
     return name.strip(), value.strip()
+
+
+MOST_INTERVALS = 60
+"""Estimates that one picture shows."""
+
+
+def interval_picture(found: Answers | Estimates, confidence: float = 0.95, guarantee: str = "") -> Intervals:
+    """The first estimates with their intervals; those without an estimate are left out. ``guarantee`` is that of the
+    release that they are made from."""
+    from stirred.estimates import Answers
+    from stirred.semantics.pictures.shapes import Interval, Intervals
+
+    frame = found.to_frame(confidence)
+    names = frame.columns[: frame.columns.index("estimate")]
+    shown = []
+    for row in frame.rows(named=True):
+        beside = row.get("naive", row["estimate"])
+        numbers = row["lower"], row["estimate"], row["upper"], beside
+        if all(number is not None and math.isfinite(number) for number in numbers):
+            shown.append(Interval(", ".join(str(row[name]) for name in names) or "all", *numbers))
+    if not shown:
+        raise errors.nothing_to_draw("no estimate here has a finite interval", "Leave --figures out.")
+    measure = found.measure if isinstance(found, Answers) else "count"
+    left = len(frame) - min(len(shown), MOST_INTERVALS)
+    return Intervals(
+        "estimates",
+        f"Estimates with {100 * confidence:g}% intervals",
+        f"{measure}, table {found.table}",
+        measure,
+        tuple(shown[:MOST_INTERVALS]),
+        "estimate",
+        "released rows, uncorrected" if "naive" in frame.columns else "estimate again",
+        "Each interval by itself contains the true number about as often as it says, or more often."
+        + (f" {left:,} more are not shown." if left else "")
+        + "".join(f" {remark}" for remark in (found.remarks if isinstance(found, Answers) else ())),
+        guarantee,
+    )
 
 
 def responses(

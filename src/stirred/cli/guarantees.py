@@ -261,15 +261,13 @@ def limits(
     """Print the most that anyone can learn about one record, and about all records, whatever they assume about the
     data."""
     from stirred.limits.bounds import LEVELS, PRIORS
-    from stirred.reports.limits_section import of_epsilon
+    from stirred.reports.limits_section import of_epsilon, question_pictures
 
     check_new(figures=figures, paper=paper)
     said = of_epsilon(
         epsilon, records, distance=distance, levels=false_alarm or LEVELS, priors=prior or PRIORS, bounded=not unbounded
     )
     if figures is not None:
-        from stirred.reports.answer_figures import question_pictures
-
         save_pictures(question_pictures(said), figures, paper=paper)
     sys.stdout.write(said.to_json() if as_json else said.text())
 

@@ -142,7 +142,12 @@ def _require_verified(folder: Path) -> None:
 
     for verdict in verbs.verify(folder):
         if not verdict.holds:
-            raise errors.ledger_not_verified(folder, verdict.words)
+            raise errors.LedgerError(
+                "ledger-not-verified",
+                f"{folder} does not verify, so what it cost is not known (FAILS {verdict.words}).",
+                f"Nothing was recorded. To see all that fails: stirred verify {folder}. If it was published like "
+                "this, record the specification that it really had.",
+            )
 
 
 @app.command("withdraw")

@@ -195,7 +195,9 @@ def check_new(*targets: Path | None, figures: Path | None = None, paper: bool = 
     from stirred.releases.folder.atomic import check_target
 
     if paper and figures is None:
-        raise errors.option_needs("--paper", "--figures FOLDER")
+        raise errors.StirredError(
+            "option-needs", "The option --paper has no effect without --figures FOLDER.", "Add --figures FOLDER."
+        )
     for target in (*targets, figures):
         if target is not None:
             check_target(target.absolute())

@@ -10,13 +10,9 @@ their texts and their causes may quote cells.
 """
 
 from stirred.errors.data import *
-from stirred.errors.estimates import *
 from stirred.errors.kinds import *
 from stirred.errors.laboratory import *
-from stirred.errors.ledgers import *
-from stirred.errors.output import *
+from stirred.errors.mechanisms import *
 from stirred.errors.plans import *
-from stirred.errors.probability import *
-from stirred.errors.specifications import *
-from stirred.errors.surveys import *
-from stirred.errors.topdown import *
+from stirred.errors.questions import *
+from stirred.errors.releases import *

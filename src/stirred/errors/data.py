@@ -29,24 +29,8 @@ def no_such_input(path: object) -> DataError:
     )
 
 
-def empty_folder(path: object) -> DataError:
-    return DataError(
-        "empty-folder",
-        f"The folder {path} has no file to read: it is empty, or all files in it are hidden ('.name', '_name').",
-        "Check the path, or put the files there; a path in a plan starts from the folder of the plan.",
-    )
-
-
 def not_csv(path: object, what: str, remedy: str) -> DataError:
     return DataError("unreadable-file", f"{path} is no CSV text: its bytes are those of {what}.", remedy)
-
-
-def line_too_long(path: object, limit: int) -> DataError:
-    return DataError(
-        "line-too-long",
-        f"{path} has a line longer than {limit >> 20} MiB.",
-        "Look for a quotation mark that is not closed (or write quotes = false in [input]), or shorten the line.",
-    )
 
 
 def not_a_table(table: str, kind: str) -> DataError:
@@ -126,30 +110,6 @@ def wrong_type(table: str, column: str, wanted: str, path: object = None, line: 
         f"Column '{column}' of table '{table}' has values that are not of the type {wanted} the plan gives it.{where}",
         "Correct the cells, or change types in [input] of the plan: a column without a type is kept as text. If such a "
         "value means an empty cell, list it under null_values in [input].",
-    )
-
-
-def time_out_of_range(table: str, column: str) -> DataError:
-    return DataError(
-        "time-out-of-range",
-        f"Column '{column}' of table '{table}' has dates outside the years 1 to 9999, or times outside a day.",
-        "Correct them, or store the column as text or as whole numbers.",
-    )
-
-
-def needs_extra(kind: str) -> DataError:
-    return DataError(
-        "needs-extra",
-        f"Reading {kind} files needs an optional package that is not installed.",
-        "Install it: pip install 'stirred[stata-sas-spss]'",
-    )
-
-
-def cannot_label(file: str, kind: str) -> DataError:
-    return DataError(
-        "cannot-label",
-        f"{file} cannot be written: the tables or their labels do not fit into a {kind} file.",
-        'Write format = "parquet" (or "csv", "arrow") into the plan to release the tables without labels.',
     )
 
 
@@ -293,16 +253,6 @@ def _columns(positions: Sequence[int]) -> str:
     return f"column{'s' * (len(positions) > 1)} {shown}{more}"
 
 
-def names_of_columns(table: str, given: int, columns: int) -> DataError:
-    return DataError(
-        "names-of-columns",
-        f"The plan says that table '{table}' has no header line and names {given:,} columns; its first line has "
-        f"{columns:,} fields.",
-        f"List {columns:,} names under names in the section of the plan that has its path (init: --names a,b,c), one "
-        "for each column in their order, or correct the delimiter there.",
-    )
-
-
 def one_column(table: str, delimiter: str) -> DataError:
     named = "tab" if delimiter == "\t" else delimiter
     shown = "tabs" if delimiter == "\t" else f"'{delimiter}'"
@@ -337,14 +287,6 @@ def more_rows_than_expected(table: str, expected: int) -> DataError:
         "more-rows-than-expected",
         f"Table '{table}' has more than the {expected:,} rows that it may have here.",
         "The rest was not read. If you trust the file and it should have that many rows, allow more of them.",
-    )
-
-
-def too_many_columns(table: str, columns: int, limit: int) -> DataError:
-    return DataError(
-        "too-many-columns",
-        f"Table '{table}' has {columns:,} columns; at most {limit:,} can be handled.",
-        "Leave out columns, or turn them into rows.",
     )
 
 

@@ -1,4 +1,4 @@
-"""The base classes of all errors, and how a message lists names."""
+"""All kinds of error as classes, and how a message lists names."""
 
 from __future__ import annotations
 
@@ -66,6 +66,38 @@ class OutputError(StirredError):
 
 class StoppedByCheck(StirredError):
     """A stop: something in the data makes the release unwise, and the plan does not allow it by name."""
+
+
+class ArgumentError(StirredError):
+    """An argument has a type that the function does not take."""
+
+
+class LedgerError(StirredError):
+    """A ledger cannot be read or written, or does not record a release."""
+
+
+class LimitsError(StirredError):
+    """A bound on what can be learnt was asked of measures or datasets that it is not defined for."""
+
+
+class LossError(StirredError):
+    """A divergence, curve or conversion was asked of numbers that it is not defined for."""
+
+
+class NoiseError(StirredError):
+    """The parameters of the noise define no distribution, or one that the samplers cannot draw exactly."""
+
+
+class SpecificationError(StirredError):
+    """Something is not a valid specification, or a question about one has no known answer."""
+
+
+class StudyError(StirredError):
+    """A study, or a simulated swapper in it, cannot be run as it is written."""
+
+
+class SurveyError(StirredError):
+    """A question about a survey that has no answer, or whose answer is not known."""
 
 
 FEW = 3

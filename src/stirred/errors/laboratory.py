@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from stirred.errors.kinds import StirredError, listed
+from stirred.errors.kinds import StirredError, StudyError, listed
 
 
 def audit_question(what: str, must: str) -> StirredError:
@@ -188,10 +188,6 @@ def nothing_to_compare(why: str) -> StirredError:
     )
 
 
-class StudyError(StirredError):
-    """A study, or a simulated swapper in it, cannot be run as it is written."""
-
-
 def study_parameter(name: str, problem: str, remedy: str) -> StudyError:
     """``name`` may be several names, with commas between them; the verb of the problem is then a plural."""
     *first, last = name.split(", ")
@@ -204,14 +200,6 @@ def study_file(path: Path, problems: Sequence[str]) -> StudyError:
         "study-file",
         f"{path} is not a study that can be run: {'; '.join(problems).removesuffix('.')}.",
         "See docs/studies.md (stirred docs studies) for the fields of a study.",
-    )
-
-
-def plan_not_study(path: Path) -> StudyError:
-    return StudyError(
-        "study-file",
-        f"{path} is a plan, not a study; name it under [[plan]] or after the study.",
-        "For example: stirred study study.toml plan.toml. docs/studies.md (stirred docs studies) has a study to copy.",
     )
 
 

@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
-from stirred.errors.kinds import DataError, PlanError, StirredError, listed, one_line
-
-
-def plan_not_toml(path: Path, line: str) -> PlanError:
-    return PlanError("plan-not-toml", f"{path} is not valid TOML ({line}).", "Correct the file and try again.")
+from stirred.errors.kinds import ArgumentError, DataError, PlanError, StirredError, listed, one_line
 
 
 def plan_mechanism(found: object, known: Sequence[str]) -> PlanError:
@@ -21,31 +16,11 @@ def plan_mechanism(found: object, known: Sequence[str]) -> PlanError:
     )
 
 
-def unknown_mechanism(found: object, known: Sequence[str]) -> PlanError:
-    return PlanError(
-        "unknown-mechanism",
-        f"There is no mechanism {found!r} in this version.",
-        f"Choose one of {listed(known)}.",
-    )
-
-
 def not_offered(mechanism: str, what: str) -> PlanError:
     return PlanError(
         "not-offered",
         f"The mechanism {mechanism!r} does not offer {what}.",
         "stirred --help lists the commands.",
-    )
-
-
-def mechanism_taken(name: str) -> PlanError:
-    return PlanError("mechanism-taken", f"A mechanism called {name!r} exists already.", "Choose another name.")
-
-
-def not_a_plan(kind: str) -> PlanError:
-    return PlanError(
-        "not-a-plan",
-        f"A plan was expected, not a {kind}.",
-        "Pass a SwapPlan, a TopDownPlan, a SurveyPlan, or the path of a plan file.",
     )
 
 
@@ -108,39 +83,11 @@ def rate_out_of_range(found: object, field: str | None = None) -> PlanError:
     )
 
 
-def rate_zero_or_one(found: object) -> PlanError:
-    return PlanError(
-        "rate-zero-or-one",
-        f"With a swap rate of {found} the guarantee is infinite: no epsilon holds (Theorem 3.2.4).",
-        'Choose a rate strictly between 0 and 1, or add "rate-zero-or-one" to allow.',
-    )
-
-
 def rate_too_fine(digits: int, field: str | None = None) -> PlanError:
     return PlanError(
         "rate-too-fine",
         f"The denominator of {field or 'the swap rate'} has {digits} digits; at most 18 can be handled exactly.",
         "Round it." if field else "Round the rate; the guarantee is then computed from the rounded rate.",
-    )
-
-
-def rule_rate_zero_or_one(found: object) -> PlanError:
-    return PlanError(
-        "rule-rate-zero-or-one",
-        f"A rule gives records the rate {found}. A record that surely moves, or surely stays, has no epsilon.",
-        "Choose a rate strictly between 0 and 1, such as 0.99. Records that must stay as they are belong in a file of "
-        "their own that is not swapped.",
-    )
-
-
-def rate_by_swap(column: str) -> PlanError:
-    return PlanError(
-        "rate-by-swap",
-        f"A rule of rates looks at '{column}', which is swapped. Then no epsilon can be stated: who is likely to move "
-        "would tell what is protected. For example, take held values 0, 0, 1, 1 with swap values 0, 1, 0, 1, and the "
-        "rate 0.5 for records that are unique on both and 0.02 for the others: the loss is 1.33 times the bound.",
-        "Let rules look at match and held columns only. Records that are at risk within a swapped area can be reached "
-        'by unique_on = "held", or by holding a coarser area that is not swapped.',
     )
 
 
@@ -163,15 +110,6 @@ def rate_by_unknown_table(name: str, known: Sequence[str]) -> PlanError:
     )
 
 
-def rates_too_far_apart(low: object, high: object) -> PlanError:
-    return PlanError(
-        "rates-too-far-apart",
-        f"The rates {low} and {high} are too far apart: in a group of one record of each, exactly one would be "
-        "selected more than 999 times in 1000, and a selection of one is drawn again.",
-        "Raise the lowest rate or lower the highest.",
-    )
-
-
 def coarsen_not_match(column: str, swapped: bool) -> PlanError:
     return PlanError(
         "coarsen-not-match",
@@ -181,72 +119,11 @@ def coarsen_not_match(column: str, swapped: bool) -> PlanError:
     )
 
 
-def round_swaps_match(number: int, column: str) -> PlanError:
-    return PlanError(
-        "round-swaps-match",
-        f"Round {number} swaps '{column}', on which an earlier round matches. The guarantee is that of the first "
-        f"round, about files with the same counts by its match and held columns; a later round that moves '{column}' "
-        "does not keep these counts, so that nobody could check the release.",
-        f"Put the coarsest round first: swap '{column}' and all that lies within it in the first round, and list "
-        f"'{column}' in match_also of the later one. Nested rounds give the same law in either order, and the "
-        "guarantee is then that of the coarsest. To publish the results of both rounds, make two releases with one "
-        "ledger: their epsilons add.",
-    )
-
-
-def round_swaps_held(number: int, column: str) -> PlanError:
-    return PlanError(
-        "round-swaps-held",
-        f"Round {number} swaps '{column}', which the round before does not swap. The guarantee is about files with the "
-        "same counts by match and held columns; a round that moves a held column does not keep these, so that nobody "
-        "could check the release. For files that agree only on what all rounds keep there is no guarantee in general.",
-        f"Swap '{column}' in the first round too, or leave it out of the later one. To publish the results of two such "
-        "rounds, make two releases with one ledger: their epsilons add.",
-    )
-
-
-def round_matches_held(number: int, column: str) -> PlanError:
-    return PlanError(
-        "round-matches-held",
-        f"Round {number} lists '{column}' in match_also, which the round before does not swap. If it is held, how many "
-        "records such a round changes depends on which held values are found where, which is protected: the release "
-        "could not state it.",
-        "List in match_also the columns that the round before swaps and this one does not. To match on a held column, "
-        "move it to match: then all rounds do.",
-    )
-
-
-def round_leaves(number: int, column: str) -> PlanError:
-    return PlanError(
-        "round-leaves",
-        f"Round {number} neither swaps '{column}' nor matches on it, and the round before swaps it. Values of columns "
-        "that are swapped together would come apart, and their joint counts, which the guarantee takes as given, "
-        "would not be kept.",
-        f"Add '{column}' to match_also of that round, or to its swap.",
-    )
-
-
-def linked_needs_id() -> PlanError:
-    return PlanError(
-        "linked-needs-id",
-        "The plan links another table but names no id column of the main table.",
-        'Write id = "..." with the column that identifies a record.',
-    )
-
-
 def linked_name(name: str) -> PlanError:
     return PlanError(
         "linked-name",
         f"'{name}' cannot name a linked table.",
         "Use letters, digits, - and _; each table needs a name of its own, and 'microdata' is taken.",
-    )
-
-
-def unknown_copy(table: str, column: str, target: str) -> PlanError:
-    return PlanError(
-        "unknown-copy",
-        f"Table '{table}' says that '{column}' copies '{target}', which is not a swap variable.",
-        "Only copies of swap variables are rewritten; list other columns under hold.",
     )
 
 
@@ -279,23 +156,6 @@ def published_of_unknown(name: str, known: Sequence[str]) -> PlanError:
     )
 
 
-def unique_on_sums() -> PlanError:
-    return PlanError(
-        "unique-on-sums",
-        "How many are unique is asked for with a sum or a weight.",
-        "Name columns alone, and table for rows of a linked table: 'age,sex;table=persons'.",
-    )
-
-
-def added_up_swapped(name: str) -> PlanError:
-    return PlanError(
-        "added-up-swapped",
-        f"'{name}' is to be added up or to be a weight, and it is swapped. It would be another record's number, and "
-        "what the swap does to such sums is not known beforehand.",
-        "Add up held or match columns only.",
-    )
-
-
 def added_up_text(name: str, kind: str) -> PlanError:
     return PlanError(
         "added-up-text",
@@ -310,15 +170,6 @@ def added_up_null(name: str) -> PlanError:
         f"'{name}' is to be added up or to be a weight, and some of its cells are null, infinite or not a number. What "
         "they should count as is not known.",
         "Replace them in the file (by 0 if they shall not count), or leave this table out.",
-    )
-
-
-def added_up_digits(name: str) -> PlanError:
-    return PlanError(
-        "added-up-digits",
-        f"'{name}' is to be added up exactly or to be a weight, and needs more than 36 digits: from the first "
-        "of its largest value to the last of its finest.",
-        "Round the column in the file to the digits that matter.",
     )
 
 
@@ -462,10 +313,6 @@ _KINDS = {
 }
 
 
-class ArgumentError(StirredError):
-    """An argument has a type that the function does not take."""
-
-
 def wrong_argument(what: str, given: object, wanted: str) -> ArgumentError:
     return ArgumentError("wrong-argument", f"{what} cannot be {kind_of(given)}.", f"Give {wanted}.")
 
@@ -482,7 +329,3 @@ def kind_of(given: object) -> str:
     """
     name = type(given).__name__
     return _KINDS.get(name, f"a '{name}'")
-
-
-def option_needs(option: str, other: str) -> StirredError:
-    return StirredError("option-needs", f"The option {option} has no effect without {other}.", f"Add {other}.")

@@ -198,7 +198,12 @@ class DatabaseGraph:
         """Refuse datasets of several components."""
         at = self.places(among)
         if len(at) and np.any(self.component_of[at] != self.component_of[at[0]]):
-            raise errors.not_connected(what, len(set(self.component_of[at].tolist())))
+            raise errors.LimitsError(
+                "not-connected",
+                f"{what} fall into {len(set(self.component_of[at].tolist()))} components at infinite distance from "
+                "each other: nothing bounds what the output tells about which of them holds the data.",
+                "Ask about one component at a time; publishing which one it is costs no privacy loss.",
+            )
 
     def places(self, among: Datasets) -> NDArray[np.intp]:
         """Where datasets stand in the list."""

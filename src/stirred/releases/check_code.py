@@ -183,7 +183,11 @@ class Watched:
         """Raise unless plan and data are those of a check with this code; the right code is not told."""
         wanted = re.sub(r"[\s-]", "", code).upper()
         if not re.fullmatch(f"[A-Z2-7]{{{_OF_PLAN + _OF_ALL}}}", wanted):
-            raise errors.check_code()
+            raise errors.OutputError(
+                "check-code",
+                "This is not a code of a check: those have 20 letters and digits, in groups of four.",
+                "Copy the code that stirred check printed, as a whole. Nothing was drawn.",
+            )
         if wanted[:_OF_PLAN] != _letters(self._plan())[:_OF_PLAN]:
             raise errors.not_as_checked("The plan is not the one")
         if wanted != self.code("comparing the data with those that were checked").replace("-", ""):

@@ -294,7 +294,9 @@ def _read(path: Path) -> dict[str, Any]:
                 'Write each field on a line of its own, such as rate = 0.05 or swap = ["county"], without braces '
                 "around them; stirred init FILE drafts a plan, and stirred docs plans shows one.",
             ) from None
-        raise errors.plan_not_toml(path, str(problem)) from None
+        raise errors.PlanError(
+            "plan-not-toml", f"{path} is not valid TOML ({problem}).", "Correct the file and try again."
+        ) from None
     except _bounded_reading.Unacceptable as problem:
         raise errors.PlanError(
             "plan-unacceptable",

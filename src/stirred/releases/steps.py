@@ -140,7 +140,12 @@ def releasing(mechanism: Mechanism, plan: Plan, data: Data | None, asked: Reques
     _check_targets(asked, place)
     resumed = place is not None and os.path.lexists(place)
     if resumed and place is not None and asked.as_checked is not None:
-        raise errors.drawn_before(place)
+        raise errors.OutputError(
+            "drawn-before",
+            f"The draw in {place} was made by an earlier run, and nobody can tell from it which data were read.",
+            "A code is compared before a draw. To go on from this draw, leave out --as-checked (as_checked in "
+            "Python); to draw anew, name another --work.",
+        )
     run = _Run(mechanism, asked, _admitted(mechanism, plan, asked.ledger, resumed), place)
     keep_truth = asked.confidential is not None
     with run.told():
@@ -410,11 +415,20 @@ def _check_targets(asked: Request, work: Path | None) -> None:
         check_target(target.absolute())
     targets = [Path(os.path.realpath(one)) for one in (asked.out, *private, *([work] if work is not None else []))]
     if len(set(targets)) < len(targets):
-        raise errors.one_folder_for_both(asked.out)
+        raise errors.OutputError(
+            "one-folder-for-both",
+            f"{asked.out} is named for the release and for what must stay confidential.",
+            "Name two different folders.",
+        )
     for target in targets:
         for above in target.parents:
             if above in targets or _is_ours(above):
-                raise errors.folder_inside_another(target, above)
+                raise errors.OutputError(
+                    "folder-inside-another",
+                    f"{target} would lie inside {above}, and one of the two is given away while the other stays "
+                    "private, or both must stay unchanged.",
+                    "Name folders that lie beside one another.",
+                )
 
 
 def _is_ours(folder: Path) -> bool:

@@ -28,8 +28,12 @@ import numpy as np
 from stirred import errors
 from stirred.errors import listed_plainly
 from stirred.limits import LEVELS, PRIORS, Band, Limit, laplace_power, limit_at, radius, standard_limits
+from stirred.loss import pure_power
 from stirred.semantics import Explanation
 from stirred.semantics.explained_numbers import Setting
+from stirred.semantics.pictures.curves import belief_picture
+from stirred.semantics.pictures.readable import NotDrawn, readable_beliefs, readable_powers
+from stirred.semantics.pictures.shapes import Picture, Point
 from stirred.semantics.sentences import formatting
 from stirred.semantics.sentences.formatting import bullet, columns, shown_down, shown_up
 from stirred.semantics.sentences.templates import Fact, Number, Statement, templates
@@ -372,3 +376,82 @@ def _band(band: Band) -> dict[str, list[float | None]]:
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
+
+
+# -- pictures of an answer --------------------------------------------------------------------------------------
+
+FARTHEST = 700.0
+"""Beyond this epsilon times distance a factor between probabilities is too large for a float."""
+
+
+def question_pictures(asked: LimitsSection) -> tuple[Picture | NotDrawn, ...]:
+    """What :func:`of_epsilon` answers as pictures: tests and beliefs, with what was asked marked.
+
+    >>> tests, beliefs = question_pictures(of_epsilon(1, 10, distance=2, levels=[0.2], priors=[0.3]))
+    >>> [line.name for line in tests.lines], [point.words for point in tests.points]
+    (['datasets this far apart (distance 2)'], ['0.892 at 0.2'])
+    >>> [point.words for point in beliefs.points]
+    ['0.3 becomes at most 0.761']
+    """
+    stated = exact(asked.asked["epsilon"], "Epsilon")
+    epsilon, records, bounded = as_float(stated), asked.asked["records"], asked.asked["bounded"]
+    many = "1 record" if records == 1 else f"{records:,} records"
+    how = "replaced" if bounded else "added or removed"
+    guarantee = f"Guarantee: epsilon = {quoted(stated)} per record {how}, pure differential privacy; {many}"
+    near = [(one, r) for one in asked.limits if (r := float(radius(epsilon, one.distance))) <= FARTHEST]
+    left = [one.question for one in asked.limits if one not in [kept for kept, _ in near]]
+    said = f"Not drawn, since nothing practical is ruled out: {'; '.join(left)}." if left else ""
+    if not near:
+        return tuple(
+            NotDrawn(name, f"No picture of {what}: nothing practical is ruled out about {'; '.join(left)}.")
+            for name, what in (("limits-tests", "tests"), ("limits-beliefs", "beliefs"))
+        )
+    return (_tests(near, guarantee, said), _beliefs(near, guarantee, said))
+
+
+def _tests(limits: list[tuple[Limit, float]], guarantee: str, caption: str) -> Picture | NotDrawn:
+    points = [
+        Point(level, power, f"{shown_up(power, level)} at {level:g}")
+        for one, _ in limits
+        for level, power in zip(one.levels.tolist(), one.power.upper.tolist(), strict=True)
+        if level > 0
+    ]
+    found = readable_powers(
+        {_named(one): pure_power(r) for one, r in limits},
+        worlds="two hypotheses about the data whose possible datasets are at most the distance apart",
+        caption=caption,
+        guarantee=guarantee,
+        points=points,
+    )
+    if isinstance(found, NotDrawn):
+        return replace(found, name="limits-tests")
+    return replace(found, name="limits-tests", title="What can the best test find out, whatever the model of the data?")
+
+
+def _beliefs(limits: list[tuple[Limit, float]], guarantee: str, caption: str) -> Picture | NotDrawn:
+    lines, points = [], []
+    for one, r in limits:
+        lines += [replace(line, name=_named(one)) for line in belief_picture([r]).lines]
+        for prior, after in zip(one.priors.tolist(), one.posterior.upper.tolist(), strict=True):
+            if prior > 0:
+                points.append(Point(prior, after, f"{prior:g} becomes at most {shown_up(after, prior)}"))
+    said = (
+        "Above the diagonal is the highest belief, below it the lowest; on it nothing changes. It is the belief of "
+        "somebody who considers only datasets possible that are at most the distance apart."
+    )
+    usual = replace(
+        belief_picture([1]),
+        name="limits-beliefs",
+        title="How far can anyone's belief move, whatever the model of the data?",
+        x_title="belief before the release (prior probability)",
+        lines=tuple(lines),
+        points=tuple(points),
+        caption=f"{said} {caption}" if caption else said,
+        guarantee=guarantee,
+    )
+    return readable_beliefs(usual, [r for _, r in limits])
+
+
+def _named(limit: Limit) -> str:
+    far = shown_distance(limit.distance).shown
+    return f"{limit.question} (distance {far})"

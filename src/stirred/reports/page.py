@@ -21,7 +21,6 @@ from pathlib import Path
 
 from stirred._bounded_reading import plain
 from stirred.releases.folder.atomic import new_file
-from stirred.reports import registry_entry
 from stirred.reports.limits_section import HEADING as LIMITS
 from stirred.reports.limits_section import of_explanation
 from stirred.reports.page_elements import (
@@ -37,7 +36,7 @@ from stirred.reports.page_elements import (
     shown,
     table,
 )
-from stirred.reports.subjects import Subject
+from stirred.reports.subjects import Subject, draft_record
 from stirred.semantics.pictures.shapes import AnyPicture
 from stirred.semantics.sentences.summary import everyday
 from stirred.semantics.sentences.templates import SECTIONS, Sources, Statement
@@ -311,7 +310,7 @@ def five_safes(page: Page, one: Subject, level: int) -> Markup:
 
 def registry(page: Page, one: Subject, level: int) -> Markup:
     """The record of the public registry, folded."""
-    text = registry_entry.draft(one.specification, one.deployment, one.certificate or None)
+    text = draft_record(one)
     if not text:
         return Markup("")
     lines = Markup("\n".join(element("span", line) for line in text.splitlines()[:1_000]))

@@ -1,13 +1,14 @@
 """What a report is about: a release, a plan, a known deployment, or a guarantee by itself, with its explanation.
 
 A release also has the section about its context: what its plan answers about the five safes and contextual integrity,
-and which of them the guarantee speaks about.
+and which of them the guarantee speaks about. A release and a deployment have a record for the public registry.
 
 Keep in mind: a plan's data are never read here. A folder is taken as it is, and the report says so.
 """
 
 from __future__ import annotations
 
+import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -285,3 +286,58 @@ def _name(specification: Specification, otherwise: str) -> str:
 
 def _option(keyword: str) -> str:
     return "--" + keyword.replace("_", "-")
+
+
+# -- records for the public registry --------------------------------------------------------------------------------
+
+NOT_STATED = "not stated"
+
+
+def record_of_deployment(known: Deployment) -> dict[str, Any]:
+    """The part of a record that a known deployment brings; raises where nothing was released this way."""
+    if known.kind != "deployment":
+        raise errors.not_for_registry(f"'{known.name}'", "it is hypothetical, and nothing was released this way")
+    sources = {"sources": "\n".join(f"- {source}" for source in known.sources)}
+    notes = [f"- {erratum.id}: {erratum.explanation}" for erratum in known.errata] + [f"- {n}" for n in known.notes]
+    record: dict[str, Any] = json.loads(json.dumps(known.registry))
+    record["deployment"]["administrative"] = sources | ({"notes": "\n".join(notes)} if notes else {})
+    return record
+
+
+def record_of_certificate(certificate: Mapping[str, Any], specification: Specification) -> dict[str, Any]:
+    """What a release's certificate adds: where its randomness came from, and the program that made it."""
+    from stirred.spec.known_deployments.registry import mechanism_words
+
+    versions = certificate.get("versions", {})
+    more = [f"randomness: {certificate.get('randomness', NOT_STATED)}"]
+    more += [f"made with stirred {versions['stirred']}"] if "stirred" in versions else []
+    mechanisms = mechanism_words(specification, more)
+    return {"deployment": {"implementation": {"mechanisms": mechanisms}}} if mechanisms else {}
+
+
+def draft_record(one: Subject) -> str:
+    """The registry's record of a known deployment, or of a release by its certificate, as YAML; else empty.
+
+    What nobody has said, such as the use of the data, is "not stated" in it.
+    """
+    from stirred.spec.known_deployments.registry import details, to_registry
+
+    plan = one.certificate.get("plan", {})
+    try:
+        if one.deployment is not None:
+            known = record_of_deployment(one.deployment)
+            return to_registry(one.specification, known, details(authors=[NOT_STATED]))
+        if not one.certificate:
+            return ""
+        given = details(
+            name=str(plan.get("dataset") or NOT_STATED),
+            curators=[str(plan.get("released_by") or NOT_STATED)],
+            use=NOT_STATED,
+            region=NOT_STATED,
+            date=str(one.certificate.get("released_on") or NOT_STATED),
+            type="Dataset",
+            authors=[NOT_STATED],
+        )
+        return to_registry(one.specification, record_of_certificate(one.certificate, one.specification), given)
+    except errors.StirredError:
+        return ""

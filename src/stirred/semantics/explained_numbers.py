@@ -375,10 +375,21 @@ def setting(
     if divided is not None and way is None:
         if allocation is not None:
             total, budget = near(divided.total(rounded=True)), specification.budget.shown()
-            raise errors.allocation_does_not_fit(total, budget, specification.output_premetric.symbol)
+            raise errors.SpecificationError(
+                "allocation-does-not-fit",
+                f"The allocation divides a rho of {total:g}; the specification has a budget of {budget} in "
+                f"{specification.output_premetric.symbol}.",
+                "Give the specification of which this is the allocation: zCDP with that rho.",
+            )
         divided = None  # a changed budget under a known name
     if concerns and divided is None:
-        raise errors.nothing_to_look_up(specification.name)
+        raise errors.SpecificationError(
+            "nothing-to-look-up",
+            f"How the budget of '{specification.name}' is divided among levels and queries is not known, so no "
+            "concern can be looked up.",
+            "Give the division with --allocation FILE (in Python: allocation=); docs/semantics.md shows the format "
+            "(stirred docs semantics).",
+        )
     unit = specification.input_premetric.unit
     if divided is not None and unit not in [part.unit for part in divided.parts]:
         raise errors.allocation_unit(unit, [part.unit for part in divided.parts])

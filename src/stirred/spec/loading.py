@@ -91,7 +91,11 @@ def load(text: str | Path) -> Specification:
             f"Say which budget it is: 'rho={typed}', 'epsilon={typed}' or 'epsilon={typed},delta=1e-6'.",
         )
     if several := names.variants(typed):
-        raise errors.several_deployments(typed, several)
+        raise errors.SpecificationError(
+            "several-deployments",
+            f"'{typed}' is the beginning of {len(several)} names of deployments.",
+            f"Choose one: {errors.listed(several, 'or')}; 'stirred deployments' says what each is.",
+        )
     raise errors.nothing_to_load(typed, names.close(typed))
 
 

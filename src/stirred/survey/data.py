@@ -263,7 +263,12 @@ def _codes(attribute: AttributeSection, column: Column, imputed: bool) -> Codes:
     strange = (places < 0) & ~(empty & imputed)
     if strange.any():
         rows = int(np.bincount(column.codes, minlength=column.cardinality)[strange].sum())
-        raise errors.survey_category(column.name, rows)
+        raise errors.DataError(
+            "survey-category",
+            f"{rows:,} records have no value in column '{column.name}', or one that the plan does not list.",
+            "List every value that can occur, from the code book; for empty cells say what they count as (missing = "
+            "...).",
+        )
     return places[column.codes]
 
 

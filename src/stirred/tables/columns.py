@@ -323,7 +323,12 @@ class ColumnEncoder:
         if pa.types.is_floating(self.type):
             values = values.view(self.type)
         if len(values) and not _on_calendar(values):
-            raise errors.time_out_of_range(self.table, self.name)
+            raise errors.DataError(
+                "time-out-of-range",
+                f"Column '{self.name}' of table '{self.table}' has dates outside the years 1 to 9999, or times "
+                "outside a day.",
+                "Correct them, or store the column as text or as whole numbers.",
+            )
         categories = self._categories(values)
         if self.nulls:
             values = pa.concat_arrays([values, pa.nulls(1, values.type)])

@@ -165,7 +165,12 @@ def _values(column: Column) -> tuple[list[int], int]:
     exponents = [_exponent(one) for one in written]
     scale = max(0, -min(exponents, default=0))
     if max((one.adjusted() for one in written if one), default=0) + scale >= 36:
-        raise errors.added_up_digits(column.name)
+        raise errors.PlanError(
+            "added-up-digits",
+            f"'{column.name}' is to be added up exactly or to be a weight, and needs more than 36 digits: from the "
+            "first of its largest value to the last of its finest.",
+            "Round the column in the file to the digits that matter.",
+        )
     return [int(Fraction(one) * 10**scale) for one in written], scale
 
 

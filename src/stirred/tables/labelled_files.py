@@ -161,7 +161,12 @@ def write_labelled(path: Path, table: pa.Table, labels: Labels) -> None:
         path.write_bytes(_without_times(path.read_bytes(), labels.kind))
     except Exception:  # what the library says may quote cells
         path.unlink(missing_ok=True)
-        raise errors.cannot_label(path.name, TITLES[labels.kind]) from None
+        kind = TITLES[labels.kind]
+        raise errors.DataError(
+            "cannot-label",
+            f"{path.name} cannot be written: the tables or their labels do not fit into a {kind} file.",
+            'Write format = "parquet" (or "csv", "arrow") into the plan to release the tables without labels.',
+        ) from None
 
 
 class CannotCompare(Exception):

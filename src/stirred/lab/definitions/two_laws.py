@@ -211,7 +211,9 @@ class Definition:
                 raise errors.unknown_choice("question to a proposer", question, ASKED)
 
     def _must(self, words: str) -> errors.StirredError:
-        return errors.bad_definition(self.name, words)
+        return errors.SpecificationError(
+            "bad-definition", f"The definition '{self.name}' must {words}.", "Change it so that it does."
+        )
 
     # -- what it says of laws --------------------------------------------------------------------------------
 

@@ -349,7 +349,11 @@ def _mass(inside: Array, masses: Array) -> Array:
 def corners(size: int) -> NDArray[np.bool_]:
     """All events, one in each row."""
     if size > MOST_LISTED:
-        raise errors.too_many_points(size, MOST_LISTED)
+        raise errors.LimitsError(
+            "too-many-points",
+            f"A set on {size} outcomes has too many extreme points to list; {MOST_LISTED} outcomes are the most.",
+            "Ask for lower and upper expectations, which need no list, or merge outcomes.",
+        )
     return ((np.arange(2**size)[:, None] >> np.arange(size)) & 1).astype(np.bool_)
 
 

@@ -153,13 +153,21 @@ class Pufferfish:
                 raise errors.unknown_choice("secret", name, list(events))
         for first, second in chosen:
             if events[first] & events[second]:
-                raise errors.secrets_overlap(first, second)
+                raise errors.LimitsError(
+                    "secrets-overlap",
+                    f"The secrets '{first}' and '{second}' are a pair, and some dataset has both.",
+                    "Pair secrets that exclude each other; a dataset that has both does not tell them apart.",
+                )
         for field, value in (("datasets", known), ("attackers", read), ("secrets", events), ("pairs", chosen)):
             object.__setattr__(self, field, value)
         possible = self._masses > 0
         for name, one in zip(events, possible.T, strict=True):
             if not bool(np.any(one)):
-                raise errors.impossible_secret(name)
+                raise errors.LimitsError(
+                    "impossible-secret",
+                    f"The secret '{name}' has probability 0 for every attacker, so nothing would be promised about it.",
+                    "Leave it out, or add an attacker who finds it possible.",
+                )
         for number, pair in enumerate(chosen):
             if not bool(np.any(self._defined[:, number])):
                 raise errors.pair_never_compared(*pair)
@@ -426,7 +434,12 @@ class Pufferfish:
         covered = self._joint[self._attacker(attacker), chosen]
         law = np.asarray(self.attackers[attacker])
         if not np.array_equal(covered.sum(axis=0), law) or bool(np.any((covered > 0).sum(axis=0) > 1)):
-            raise errors.secrets_do_not_divide(attacker)
+            raise errors.LimitsError(
+                "secrets-do-not-divide",
+                f"These secrets do not divide what the attacker '{attacker}' finds possible: some dataset has none of "
+                "them, or several.",
+                "Ask about secrets of which every possible dataset has exactly one, such as the values of one record.",
+            )
         return np.asarray(self._masses[self._attacker(attacker), chosen])
 
 

@@ -165,7 +165,11 @@ class Given(Allocation):
         for name, size, count in zip(strata, sizes, units, strict=True):
             if size > count:
                 # The name is one of the design's, which is public, and the size too.
-                raise errors.stratum_too_small(str(name), size, count)
+                raise errors.SurveyError(
+                    "stratum-too-small",
+                    f"{size:,} units are to be sampled in the stratum '{name}', which has {count:,}.",
+                    "Sample at most as many as there are.",
+                )
         return tuple(sizes)
 
 
@@ -188,10 +192,18 @@ def _for_each(numbers: Mapping[Hashable, Any], strata: Sequence[Hashable], what:
     """The stated number of each stratum of the frame, which must be the strata that are stated."""
     unknown = [str(name) for name in numbers if name not in set(strata)]
     if unknown:
-        raise errors.unknown_strata(unknown)
+        raise errors.SurveyError(
+            "unknown-strata",
+            f"The frame has no stratum {errors.listed(unknown, 'or')}.",
+            "Name strata as the frame does (a number is not the text of it), and only those that it has.",
+        )
     missing = sum(name not in numbers for name in strata)
     if missing:
-        raise errors.strata_without_number(missing, what)
+        raise errors.SurveyError(
+            "strata-without-number",
+            f"{missing:,} strata of the frame have no {what}.",
+            "Give one for every stratum of the frame; leave out of the frame what is not to be sampled.",
+        )
     return [numbers[name] for name in strata]
 
 
@@ -204,7 +216,12 @@ def _shared(sample: int, minimum: int, shares: Sequence[Fraction], units: Sequen
     enough(sample, sum(units))
     sizes = [min(minimum, count) for count in units]
     if sum(sizes) > sample:
-        raise errors.sample_too_small(sample, len(units), minimum)
+        raise errors.SurveyError(
+            "sample-too-small",
+            f"A sample of {sample:,} cannot have {minimum} units (or all, where there are fewer) in each of "
+            f"{len(units):,} strata.",
+            "Sample more, join strata, or lower the minimum; a stratum with nothing sampled could not be estimated.",
+        )
     squares = [share * share for share in shares]
     mean = sum(shares, start=Fraction(0)) / sample
     for halved in range(8):  # cuts ever less above where the savings would end if shares were never rounded
@@ -296,7 +313,11 @@ class Stratified(Design):
         strata = _groups(frame.strata)
         single = int(np.count_nonzero(strata.counts == 1))
         if single and self.singles == "refuse":
-            raise errors.single_unit_strata(single)
+            raise errors.SurveyError(
+                "single-unit-strata",
+                f"{single:,} strata of the frame hold one unit only: it would be in every sample, and be known to be.",
+                'Join these strata to others, or take their units with certainty on purpose (singles="certain").',
+            )
         _require_fit(self._parts(frame), len(strata), "strata")
 
     def _sizes(self, strata: Groups) -> tuple[int, ...]:
@@ -390,7 +411,12 @@ class TwoStage(Design):
             ones[groups.codes] = frame.strata.codes
             crossing = np.unique(groups.codes[ones[groups.codes] != frame.strata.codes])
             if len(crossing):
-                raise errors.clusters_cross_strata(len(crossing))
+                raise errors.SurveyError(
+                    "clusters-cross-strata",
+                    f"{len(crossing):,} clusters have units in more than one stratum, so that a stratum of clusters "
+                    "is not defined.",
+                    "Form clusters within strata.",
+                )
             strata = Groups(frame.strata.labels, ones)
         return Frame(len(groups), strata, None, sizes)
 

@@ -197,7 +197,13 @@ def _whole(sizes: Iterable[Any]) -> NDArray[np.int64]:
     whole = [int(number * scale) for number in exact]
     if any(number <= 0 for number in whole):
         bad = np.array([number <= 0 for number in whole])
-        raise errors.size_not_positive(int(np.count_nonzero(bad[codes])))
+        units = int(np.count_nonzero(bad[codes]))
+        raise errors.SurveyError(
+            "size-not-positive",
+            f"{units:,} units of the frame have a size of 0 or less: they could never be sampled, and what is "
+            "estimated would leave them out.",
+            "Give each a positive size, or leave them out of the frame and say so.",
+        )
     common = math.gcd(*whole)
     whole = [number // common for number in whole]
     times = np.bincount(codes, minlength=len(whole)).tolist()
@@ -306,7 +312,11 @@ class Design(ABC):
         """Raise an error if the design cannot be carried out on this frame."""
         for column in self._columns:
             if getattr(frame, column) is None:
-                raise errors.frame_lacks(column, type(self).__name__)
+                raise errors.SurveyError(
+                    "frame-lacks",
+                    f"The frame has no {column}, which {type(self).__name__} needs.",
+                    f"Give the {column} of all units to the frame, or choose a design without them.",
+                )
         self._check(frame)
 
     @abstractmethod
@@ -441,7 +451,12 @@ def listable(number: int, most: int) -> None:
     """Refuse to list more than ``most`` samples."""
     if number > most:
         # Numbers of samples can have more digits than Python prints.
-        raise errors.samples_not_listed(f"{number:,}" if number < 10**15 else "more than 10^15", most)
+        samples = f"{number:,}" if number < 10**15 else "more than 10^15"
+        raise errors.SurveyError(
+            "samples-not-listed",
+            f"The design has {samples} possible samples on this frame; at most {most:,} are listed.",
+            "List the samples of a smaller frame; probabilities of units and pairs need no list.",
+        )
 
 
 def subsets(population: int, size: int) -> int:

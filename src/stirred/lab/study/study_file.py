@@ -80,7 +80,12 @@ def read_study(path: str | Path, plans: Sequence[str | Path] = ()) -> StudyPlan:
     path = Path(path)
     given = _read(path)
     if "stirred" in given and "stirred_study" not in given:
-        raise errors.plan_not_study(path)
+        raise errors.StudyError(
+            "study-file",
+            f"{path} is a plan, not a study; name it under [[plan]] or after the study.",
+            "For example: stirred study study.toml plan.toml. docs/studies.md (stirred docs studies) has a study to "
+            "copy.",
+        )
     _known(path, given, _FIELDS, "")
     if given.get("stirred_study") != STUDY_FORM:
         raise errors.study_file(path, [f"it must begin with stirred_study = {STUDY_FORM}"])

@@ -27,7 +27,7 @@ from pathlib import Path
 from stirred import errors
 from stirred._bounded_reading import Unacceptable, inside, is_of_machine, plain, read_bytes, read_json, read_text
 from stirred._progress import stage
-from stirred.errors.output import why_unread
+from stirred.errors.releases import why_unread
 from stirred.releases.folder.atomic import LOCK, is_unfinished
 from stirred.releases.verdicts import Fault, Verdict, not_checked, not_compared, noted
 
@@ -257,7 +257,11 @@ def sign(folder: str | Path, key: str | Path, partly: bool = False) -> Path:
         raise errors.cannot_sign(folder, f"there is no key file {key}")
     said = _run(["-Y", "sign", "-n", PARTLY if partly else NAMESPACE, "-f", str(key)], content, _SIGNING_SECONDS)
     if said is None:
-        raise errors.no_signing_program()
+        raise errors.OutputError(
+            "no-signing-program",
+            "The program ssh-keygen was not found. It makes and checks signatures.",
+            "Install OpenSSH 8.2 or newer. docs/security.md says how to do without it (stirred docs security).",
+        )
     if said.returncode != 0 or not said.stdout.startswith(b"-----BEGIN SSH SIGNATURE-----"):
         raise errors.cannot_sign(folder, f"ssh-keygen said: {_words(said.stderr)}")
     try:
@@ -293,7 +297,11 @@ def signature_verdicts(folder: Path, signers: Path | None) -> list[Verdict]:
     file of signers asks for a signature by one of them, and nothing else holds.
     """
     if signers is not None and not signers.is_file():
-        raise errors.no_signers(signers, "there is no such file")
+        raise errors.OutputError(
+            "no-signers",
+            f"The list of signers {signers} cannot be read: there is no such file.",
+            'Each of its lines is: NAME namespaces="stirred-release" PUBLIC-KEY; the publisher gives you theirs.',
+        )
     if not os.path.lexists(folder / SIGNATURE):
         words = "not signed: the folder does not show who published it"
         if signers is None:

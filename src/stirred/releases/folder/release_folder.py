@@ -203,7 +203,12 @@ class ReleaseFolder:
         if most is None:
             most = (MOST_VALUES + VALUES_PER_BYTE * path.stat().st_size) // columns
         if rows > most:
-            raise errors.too_many_rows_stated(name, rows, most)
+            raise errors.OutputError(
+                "too-many-rows-stated",
+                f"Table '{name}' of the release has {rows:,} rows, and at most {most:,} are read of a file of its "
+                "size.",
+                f"If you trust its publisher and have the memory, allow them with --most-rows {rows}.",
+            )
 
 
 def described_tables(path: Path) -> dict[str, dict[str, Any]]:

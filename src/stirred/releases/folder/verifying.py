@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from stirred import errors
 from stirred._bounded_reading import inside, is_day, is_of_content, plain, read_text
 from stirred._progress import stage
-from stirred.errors.output import why_unread
+from stirred.errors.releases import why_unread
 from stirred.releases.folder import documents
 from stirred.releases.folder.documents import Certificate, ReleasedTable, with_report
 from stirred.releases.folder.foreign_texts import UNSEEN, understates

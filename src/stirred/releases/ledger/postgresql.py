@@ -302,7 +302,12 @@ class ServerStore:
                 raise errors.ledger_role(self.address, self.address.schema) from None
             if state in ("", "25006") or state[:2] in ("08", "28", "3D", "53", "57", "58"):
                 raise errors.ledger_unreachable(self.address, self._reason(problem)) from None
-            raise errors.ledger_server(self.address, self._reason(problem)) from None
+            reason = self._reason(problem)
+            raise errors.LedgerError(
+                "ledger-server",
+                f"The server of the ledger {self.address} refused what was asked of it ({reason}).",
+                "Nothing was spent. Ask whoever runs the server.",
+            ) from None
 
     def _reason(self, problem: psycopg.Error) -> str:
         said = problem.diag.message_primary or " ".join(str(problem).split()) or "the connection was lost"

@@ -19,7 +19,7 @@ from typing import Any
 
 from stirred import errors
 from stirred._bounded_reading import DAY, Unacceptable, inside, is_day, is_of_machine, plain, read_json, read_text
-from stirred.errors.output import why_unread
+from stirred.errors.releases import why_unread
 from stirred.releases.folder.atomic import flush_one
 from stirred.releases.folder.manifest import NAME as MANIFEST
 from stirred.releases.folder.manifest import WITHDRAWN, digest_of, manifest_of
@@ -126,7 +126,13 @@ def place_notice(folder: Path, notice: Notice) -> None:
         flush_one(target)
         flush_one(folder)
     except OSError as problem:
-        raise errors.withdrawn_not_stated(target, problem.strerror or "an input/output error") from None
+        reason = problem.strerror or "an input/output error"
+        raise errors.LedgerError(
+            "withdrawn-not-stated",
+            f"The ledger has recorded that the release is withdrawn, but {target} could not be written ({reason}).",
+            "Correct the permissions or free space, and repeat the command: it adds nothing to the ledger, and writes "
+            "what is missing.",
+        ) from None
 
 
 def place_notices(entry: Entry, withdrawal: Withdrawal, named: Path | None) -> list[tuple[Path, str | None]]:

@@ -431,15 +431,20 @@ OPTIONS = {
 """Required fields and the options that give them."""
 
 
-def to_registry(specification: Specification, details: Mapping[str, Any]) -> str:
+def to_registry(specification: Specification, *details: Mapping[str, Any]) -> str:
     """The registry record of a specification, as YAML.
 
-    ``details`` is a record or a part of one (see :func:`details`) and wins wherever it says something; if it has a
-    guarantee of its own, that must be the specification's. A record that was imported comes back as it was.
+    ``details`` are records or parts of one (see :func:`details`), and win wherever they say something, the later over
+    the earlier; if they have a guarantee of their own, that must be the specification's. A record that was imported
+    comes back as it was.
     """
     if specification.marks:
         raise errors.not_for_registry("This specification", specification.marks[0])
-    given = {section: dict(content) for section, content in details.get("deployment", {}).items()}
+    given: dict[str, dict[str, Any]] = {}
+    for part in details:
+        for section, content in part.get("deployment", {}).items():
+            given.setdefault(section, {}).update(content)
+    stated = {name: value for part in details for name, value in part.items()}
     if given.get("privacy_loss", {}).get("privacy_parameters") is not None:
         _require_same(specification, given)
         known: dict[str, dict[str, Any]] = {}  # the record speaks for itself
@@ -454,9 +459,9 @@ def to_registry(specification: Specification, details: Mapping[str, Any]) -> str
         raise errors.registry_details_missing(missing)
     basic = deployment["basic"]
     record = {
-        "url_slug": details.get("url_slug") or _slug(basic),
-        "status": details.get("status", "Draft"),
-        "tier": details.get("tier", tier(deployment)),
+        "url_slug": stated.get("url_slug") or _slug(basic),
+        "status": stated.get("status", "Draft"),
+        "tier": stated.get("tier", tier(deployment)),
         "deployment": deployment,
     }
     validate(record)

@@ -138,7 +138,12 @@ def require_design(records: Records) -> None:
     sizes = records.plan.selected_units
     if sizes is not None and np.any(records.primary_units > np.array([selected for selected, _ in sizes])):
         kind = "records" if records.clusters is None else "clusters"
-        raise errors.survey_design(f"it has more {kind} in a stratum than the plan says are selected")
+        raise errors.DataError(
+            "survey-design",
+            f"The design in the plan does not fit the file: it has more {kind} in a stratum than the plan says are "
+            "selected.",
+            "Correct [design] of the plan from the description of the survey, or give the right file.",
+        )
 
 
 def stops_of(records: Records) -> list[errors.StoppedByCheck]:

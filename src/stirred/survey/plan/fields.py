@@ -117,7 +117,12 @@ class SurveyPlan(Plan):
     @classmethod
     def _filled_in(cls, fields: Any) -> Any:
         if blanks := to_fill_in(fields):
-            raise errors.survey_plan_blank(blanks)
+            raise errors.PlanError(
+                "survey-plan",
+                f"The plan is a draft: still to be filled in are {errors.listed(blanks)}.",
+                "State each from public knowledge (the design, the questionnaire, published totals), never from the "
+                "cells of the file. stirred docs surveys explains the fields.",
+            )
         return fields
 
     @model_validator(mode="after")

@@ -68,7 +68,9 @@ def imputation_kind(name: str) -> ImputationKind:
 it: the sensitivity of a total is 1 + m/n times as large
     """
     if name not in _BY_NAME:
-        raise errors.unknown_imputation(tuple(_BY_NAME))
+        raise errors.SurveyError(
+            "imputation-kind", "There is no such kind of imputation.", f"Choose one of {errors.listed(_BY_NAME)}."
+        )
     return _BY_NAME[name]
 
 

@@ -218,7 +218,13 @@ class WeightRule:
                 "Leave out of the file what is not in the sample; weights are positive.",
             )
         if self.outside == "refuse" and (count := found.below + found.above):
-            raise errors.weight_outside(count, written(self.lower), written(self.upper))
+            raise errors.SurveyError(
+                "weight-outside",
+                f"{count:,} records have a weight outside the bounds {written(self.lower)} to {written(self.upper)} "
+                "of the rule.",
+                "State other bounds from public knowledge, never from these records, or cut weights to them (outside "
+                '= "cut").',
+            )
         if self.rounding == "refuse" and found.off_lattice:
             raise errors.weight_off_lattice(found.off_lattice, written(self.step), self.shrink > 0)
         return multiples, found

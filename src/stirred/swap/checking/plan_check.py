@@ -309,7 +309,11 @@ def check(
         asked = list(dict.fromkeys([*plan.published_tables, *(PublishedTable.of(one) for one in tables)]))
         keys = [PublishedTable.of(one) for one in uniques]
         if any(one.adds_up for one in keys):
-            raise errors.unique_on_sums()
+            raise errors.PlanError(
+                "unique-on-sums",
+                "How many are unique is asked for with a sum or a weight.",
+                "Name columns alone, and table for rows of a linked table: 'age,sex;table=persons'.",
+            )
         plan.require_tables([*asked, *keys])
         for one in (*asked, *keys):
             dataset.require(one)

@@ -249,7 +249,12 @@ def _strata(
     rates = rates_of_release(release, plan)
     by_stratum = rates.by_stratum(strata) if rates is not None else None
     if by_stratum is not None and not np.logical_or.reduce(list(by_stratum.one_each().values())).all():
-        raise errors.estimates_of_rates()
+        raise errors.StirredError(
+            "estimates-of-rates",
+            "This release swapped records of the same group with different probabilities, for which no regression is "
+            "offered: the formulas for one rate would be biased.",
+            "Ask for counts, shares or comparisons by these columns; 'stirred estimate' answers them.",
+        )
     law = law_of(plan, strata.sizes(), by_stratum)
     if not where:
         return None, strata, law

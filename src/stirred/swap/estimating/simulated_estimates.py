@@ -356,7 +356,12 @@ class SimulatedParts:
             return self.drawn
         draws = min(DRAWS, _MOST_DRAWN // max(len(self.records.values), 1))
         if draws < _FEWEST_DRAWS:
-            raise errors.too_large_to_simulate(len(self.records.values), _MOST_DRAWN // _FEWEST_DRAWS)
+            raise errors.StirredError(
+                "too-large-to-simulate",
+                "The error of this estimate is found by drawing the swap again many times, which is offered for at "
+                f"most {_MOST_DRAWN // _FEWEST_DRAWS:,} records; the release has {len(self.records.values):,}.",
+                "Ask for counts without comparisons, by columns that only the first round swapped.",
+            )
         source = SeededSource(self.key)
         return np.stack([self.linear.estimates(self.records.draw(source)) for _ in range(draws)])
 

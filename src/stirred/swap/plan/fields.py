@@ -153,9 +153,17 @@ class SwapPlan(Plan):
             raise errors.coarsen_not_match(self.coarsen.column, self.coarsen.column in self.swap)
         self._require_coarse_to_fine()
         if self.rate in (0, 1) and "rate-zero-or-one" not in self.allow:
-            raise errors.rate_zero_or_one(self.rate)
+            raise errors.PlanError(
+                "rate-zero-or-one",
+                f"With a swap rate of {self.rate} the guarantee is infinite: no epsilon holds (Theorem 3.2.4).",
+                'Choose a rate strictly between 0 and 1, or add "rate-zero-or-one" to allow.',
+            )
         if self.linked and not self.id:
-            raise errors.linked_needs_id()
+            raise errors.PlanError(
+                "linked-needs-id",
+                "The plan links another table but names no id column of the main table.",
+                'Write id = "..." with the column that identifies a record.',
+            )
         if any(table.flat for table in self.linked):
             self._require_flat()
         names = [table.name for table in self.linked]
@@ -165,7 +173,11 @@ class SwapPlan(Plan):
         for table in self.linked:
             for column, target in table.copies.items():
                 if target not in self.swap:
-                    raise errors.unknown_copy(table.name, column, target)
+                    raise errors.PlanError(
+                        "unknown-copy",
+                        f"Table '{table.name}' says that '{column}' copies '{target}', which is not a swap variable.",
+                        "Only copies of swap variables are rewritten; list other columns under hold.",
+                    )
             for column in () if table.hold == "rest" else table.hold:
                 if column in self.swap:
                     raise errors.two_roles(table.name, column, "hold", "the swap variables it would copy")
@@ -186,7 +198,12 @@ class SwapPlan(Plan):
             for name in table.added:
                 copies = linked[table.linked].copies if table.linked else ()
                 if name in self.swap or name in copies:
-                    raise errors.added_up_swapped(name)
+                    raise errors.PlanError(
+                        "added-up-swapped",
+                        f"'{name}' is to be added up or to be a weight, and it is swapped. It would be another "
+                        "record's number, and what the swap does to such sums is not known beforehand.",
+                        "Add up held or match columns only.",
+                    )
 
     def _either_rate_or_rates(self) -> None:
         if self.rate is not None and self.rates:
@@ -201,7 +218,12 @@ class SwapPlan(Plan):
             self._require_kept(rule)
         every = [rule.rate for rule in self.rates]
         if kept_share(min(every), max(every)) < _FEWEST_KEPT:
-            raise errors.rates_too_far_apart(min(every), max(every))
+            raise errors.PlanError(
+                "rates-too-far-apart",
+                f"The rates {min(every)} and {max(every)} are too far apart: in a group of one record of each, "
+                "exactly one would be selected more than 999 times in 1000, and a selection of one is drawn again.",
+                "Raise the lowest rate or lower the highest.",
+            )
 
     def _require_kept(self, rule: RateRule) -> None:
         """Raise if a rule looks at anything but match and held columns, of the records or of a linked table."""
@@ -211,7 +233,15 @@ class SwapPlan(Plan):
         rows = linked[rule.table] if rule.table is not None else None
         for column in rule.columns:
             if column in self.swap or (rows is not None and column in rows.copies):
-                raise errors.rate_by_swap(column)
+                raise errors.PlanError(
+                    "rate-by-swap",
+                    f"A rule of rates looks at '{column}', which is swapped. Then no epsilon can be stated: who is "
+                    "likely to move would tell what is protected. For example, take held values 0, 0, 1, 1 with swap "
+                    "values 0, 1, 0, 1, and the rate 0.5 for records that are unique on both and 0.02 for the others: "
+                    "the loss is 1.33 times the bound.",
+                    "Let rules look at match and held columns only. Records that are at risk within a swapped area "
+                    'can be reached by unique_on = "held", or by holding a coarser area that is not swapped.',
+                )
             kept = self.hold == "rest" or column in (*self.match, *self.hold)
             kept = kept and column not in self.drop and column != self.id
             if rows is not None and column not in (*rows.drop, rows.link, rows.id):
@@ -226,15 +256,46 @@ class SwapPlan(Plan):
             one_role_each(MAIN, {"swap": list(later.swap), "match_also": list(later.match_also)})
             for column in later.swap:
                 if column in matched:
-                    raise errors.round_swaps_match(number, column)
+                    raise errors.PlanError(
+                        "round-swaps-match",
+                        f"Round {number} swaps '{column}', on which an earlier round matches. The guarantee is that "
+                        "of the first round, about files with the same counts by its match and held columns; a later "
+                        f"round that moves '{column}' does not keep these counts, so that nobody could check the "
+                        "release.",
+                        f"Put the coarsest round first: swap '{column}' and all that lies within it in the first "
+                        f"round, and list '{column}' in match_also of the later one. Nested rounds give the same law "
+                        "in either order, and the guarantee is then that of the coarsest. To publish the results of "
+                        "both rounds, make two releases with one ledger: their epsilons add.",
+                    )
                 if column not in before:
-                    raise errors.round_swaps_held(number, column)
+                    raise errors.PlanError(
+                        "round-swaps-held",
+                        f"Round {number} swaps '{column}', which the round before does not swap. The guarantee is "
+                        "about files with the same counts by match and held columns; a round that moves a held column "
+                        "does not keep these, so that nobody could check the release. For files that agree only on "
+                        "what all rounds keep there is no guarantee in general.",
+                        f"Swap '{column}' in the first round too, or leave it out of the later one. To publish the "
+                        "results of two such rounds, make two releases with one ledger: their epsilons add.",
+                    )
             for column in later.match_also:
                 if column not in before:
-                    raise errors.round_matches_held(number, column)
+                    raise errors.PlanError(
+                        "round-matches-held",
+                        f"Round {number} lists '{column}' in match_also, which the round before does not swap. If it "
+                        "is held, how many records such a round changes depends on which held values are found where, "
+                        "which is protected: the release could not state it.",
+                        "List in match_also the columns that the round before swaps and this one does not. To match "
+                        "on a held column, move it to match: then all rounds do.",
+                    )
             for column in before:
                 if column not in (*later.swap, *later.match_also):
-                    raise errors.round_leaves(number, column)
+                    raise errors.PlanError(
+                        "round-leaves",
+                        f"Round {number} neither swaps '{column}' nor matches on it, and the round before swaps it. "
+                        "Values of columns that are swapped together would come apart, and their joint counts, which "
+                        "the guarantee takes as given, would not be kept.",
+                        f"Add '{column}' to match_also of that round, or to its swap.",
+                    )
             matched, before = [*matched, *later.match_also], later.swap
 
     @property

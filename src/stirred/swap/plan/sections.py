@@ -124,7 +124,13 @@ class RateRule(Section):
     @model_validator(mode="after")
     def _conditions(self) -> Self:
         if self.rate in (0, 1):
-            raise errors.rule_rate_zero_or_one(self.rate)
+            raise errors.PlanError(
+                "rule-rate-zero-or-one",
+                f"A rule gives records the rate {self.rate}. A record that surely moves, or surely stays, has no "
+                "epsilon.",
+                "Choose a rate strictly between 0 and 1, such as 0.99. Records that must stay as they are belong in a "
+                "file of their own that is not swapped.",
+            )
         if self.unique_on == ():
             raise ValueError('unique_on is "held", or a list of match and held columns')
         if self.otherwise == bool(self.where or self.counts):

@@ -166,7 +166,13 @@ def _names(table: str, file: Path, options: InputOptions, delimiter: str) -> lis
         raise errors.one_column(table, likely)
     if options.header is False:
         if len(options.names) != len(first):
-            raise errors.names_of_columns(table, len(options.names), len(first))
+            raise errors.DataError(
+                "names-of-columns",
+                f"The plan says that table '{table}' has no header line and names {len(options.names):,} columns; its "
+                f"first line has {len(first):,} fields.",
+                f"List {len(first):,} names under names in the section of the plan that has its path (init: --names "
+                "a,b,c), one for each column in their order, or correct the delimiter there.",
+            )
         return list(options.names)
     if options.names:
         raise errors.plan_field(["names: they are for a file without a header line; write header = false too"])
@@ -409,7 +415,11 @@ def _csv_problem(
         kind = options.types.get(column, "text")
         return errors.wrong_type(table, column, kind, file, _wrong_line(file, options, delimiter, header, column))
     if "straddling object" in said:
-        return errors.line_too_long(file, _CSV_BLOCK)
+        return errors.DataError(
+            "line-too-long",
+            f"{file} has a line longer than {_CSV_BLOCK >> 20} MiB.",
+            "Look for a quotation mark that is not closed (or write quotes = false in [input]), or shorten the line.",
+        )
     if "Empty CSV" in said:
         return errors.empty_file(table)
     return errors.unreadable_format(file, "csv")

@@ -209,7 +209,11 @@ def shares(inputs: Sequence[Input], told: Told) -> list[Told]:
 def check_columns(table: str, names: Sequence[str]) -> None:
     """Raise if a column name is empty or repeated. Messages give positions: without a header, names are cells."""
     if len(names) > MOST_COLUMNS:
-        raise errors.too_many_columns(table, len(names), MOST_COLUMNS)
+        raise errors.DataError(
+            "too-many-columns",
+            f"Table '{table}' has {len(names):,} columns; at most {MOST_COLUMNS:,} can be handled.",
+            "Leave out columns, or turn them into rows.",
+        )
     first: dict[str, int] = {}
     for position, name in enumerate(names, 1):
         if not name:
@@ -241,7 +245,11 @@ def find_files(path: Path) -> list[Path]:
         raise errors.no_such_input(path) from None
     shown = [file for file in found if not any(_is_hidden(part) for part in file.relative_to(root).parts)]
     if not shown and path.is_dir():
-        raise errors.empty_folder(path)
+        raise errors.DataError(
+            "empty-folder",
+            f"The folder {path} has no file to read: it is empty, or all files in it are hidden ('.name', '_name').",
+            "Check the path, or put the files there; a path in a plan starts from the folder of the plan.",
+        )
     if not shown:
         raise errors.no_such_input(path)
     return sorted(shown)

@@ -216,7 +216,11 @@ def open_statistical(found: Found) -> Input:
     try:
         import pyreadstat
     except ImportError:
-        raise errors.needs_extra(kind) from None
+        raise errors.DataError(
+            "needs-extra",
+            f"Reading {kind} files needs an optional package that is not installed.",
+            "Install it: pip install 'stirred[stata-sas-spss]'",
+        ) from None
     readers = {
         "stata": pyreadstat.read_dta,
         "spss": pyreadstat.read_sav,

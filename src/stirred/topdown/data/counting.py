@@ -218,7 +218,12 @@ def count_rows(
         raise errors.topdown_place(name, place, strange[place])
     for column, rows in strange.items():
         if rows:
-            raise errors.topdown_category(name, column, rows)
+            raise errors.DataError(
+                "topdown-category",
+                f"In table '{name}' {rows:,} rows have no value in column '{column}', or one that the plan does not "
+                "list.",
+                "List every value that can occur, from the code book, and give rows without a value one of them.",
+            )
     return tally.histograms(spine.leaves, cells)
 
 

@@ -68,7 +68,12 @@ def read_domains(path: Path) -> Domains:
             raise ValueError
         return {name: tuple(dict.fromkeys(values)) for name, values in found.items()}
     except (OSError, ValueError, KeyError, TypeError, csv.Error):
-        raise errors.topdown_dictionary(path) from None
+        raise errors.DataError(
+            "topdown-dictionary",
+            f"{path} is no data dictionary that can be read.",
+            "Give a JSON file with an object for each variable, whose field values lists them, or a CSV file with the "
+            "columns name, value and label: docs/topdown.md (stirred docs topdown).",
+        ) from None
 
 
 def read_labels(path: Path) -> Mapping[str, str]:

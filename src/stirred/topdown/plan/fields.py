@@ -142,7 +142,13 @@ class TopDownPlan(Plan):
                 if not any(one.table == table.name and one.counted in waiting for one in self.relations)
             ]
             if not ready:
-                raise errors.relations_in_a_circle(sorted(waiting))
+                raise errors.PlanError(
+                    "relations-circle",
+                    "The relations of a TopDown plan go round in a circle among "
+                    f"{errors.listed(sorted(waiting))}: a table is fitted after those that its relations count, "
+                    "and none of these could be the first.",
+                    "Leave out one of the relations, or turn it round: docs/relations.md (stirred docs relations).",
+                )
             found.append(ready[0])
             left.remove(ready[0])
         return tuple(found)

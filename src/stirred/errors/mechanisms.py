@@ -1,14 +1,196 @@
-"""Errors about surveys: plans and files, facts that do not fit together, and what nobody has proved."""
+"""Errors of single mechanisms: TopDown with its spines and noisy measurement files, and surveys.
+
+Lists of blocks are public, so codes of them may be named.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
-from stirred.errors.kinds import DataError, PlanError, StirredError, StoppedByCheck, listed
+from stirred.errors.kinds import (
+    DataError,
+    OutputError,
+    PlanError,
+    StirredError,
+    StoppedByCheck,
+    SurveyError,
+    few,
+    listed,
+    one_line,
+)
 
 
-class SurveyError(StirredError):
-    """A question about a survey that has no answer, or whose answer is not known."""
+def topdown_plan(what: str, must: str) -> PlanError:
+    return PlanError(
+        "topdown-plan",
+        f"In a TopDown plan this must hold: {what} {must}.",
+        "docs/topdown.md explains its fields (stirred docs topdown).",
+    )
+
+
+def topdown_code(code: str, level: str, length: int) -> DataError:
+    return DataError(
+        "topdown-geography",
+        f"The code {one_line(code, 60)} in the list of geounits has no prefix of {length} characters for the level "
+        f"'{level}'.",
+        "Correct the list of geounits, or the prefixes in the plan's [spine.input].",
+    )
+
+
+def topdown_place(table: str, column: str, rows: int) -> DataError:
+    return DataError(
+        "topdown-place",
+        f"In table '{table}' {rows:,} rows name a place in column '{column}' that the list of geounits does not have.",
+        "Correct the list or the rows: every place must be in the list, also where nobody lives.",
+    )
+
+
+def topdown_count(table: str, column: str, problem: str) -> DataError:
+    return DataError(
+        "topdown-count",
+        f"In table '{table}' the counts in column '{column}' {problem}.",
+        "Correct them: counts are whole numbers from 0 on.",
+    )
+
+
+def topdown_zero(table: str, rows: int, zero: str) -> DataError:
+    return DataError(
+        "topdown-zero",
+        f"In table '{table}' {rows:,} records have a combination of values that the plan says cannot occur: {zero}.",
+        "Correct the records, or the zeros of the plan.",
+    )
+
+
+def topdown_contradiction(first: str, second: str, level: str, units: int, named: Sequence[str]) -> DataError:
+    together = f" together with {second}" if second else ""
+    return DataError(
+        "topdown-contradiction",
+        f"At level '{level}', in {units:,} of its units ({few(named, units)}), the data contradict {first}{together}.",
+        "No release could keep both. Correct the data, or leave one out of the plan.",
+    )
+
+
+def topdown_infeasible(level: str, parents: int, named: Sequence[str], reasons: Sequence[str]) -> DataError:
+    return DataError(
+        "topdown-infeasible",
+        f"At level '{level}' no table satisfies all invariants and constraints below {parents:,} units "
+        f"({few(named, parents)}): {listed(list(reasons))}.",
+        "Leave out an invariant or a constraint that binds there.",
+    )
+
+
+def topdown_crossing(table: str, first: str, second: str) -> PlanError:
+    return PlanError(
+        "topdown-crossing",
+        f"In table '{table}' {first} and {second} cross: some of their groups overlap and neither lies "
+        "inside the other, so integers that keep both may not exist.",
+        "Keep one of them only, or a finer margin that contains both.",
+    )
+
+
+def topdown_earlier(
+    folder: object,
+    problem: str,
+    remedy: str = "docs/topdown.md says what an earlier release must be (stirred docs topdown).",
+) -> PlanError:
+    return PlanError("topdown-earlier", f"The plan cannot agree with the earlier release {folder}: {problem}.", remedy)
+
+
+def earlier_levels(folder: object, theirs: Sequence[str], mine: Sequence[str]) -> PlanError:
+    return topdown_earlier(
+        folder,
+        f"its levels ({listed(theirs)}) and those of this plan ({listed(mine)}) have none in common, by name",
+        "Call a level that both geographies have by the same name in both plans.",
+    )
+
+
+def earlier_places(folder: object, level: str, units: int, named: Sequence[str], *, earlier: bool) -> PlanError:
+    whose, other = ("the earlier release", "this plan") if earlier else ("this plan", "the earlier release")
+    return topdown_earlier(
+        folder,
+        f"at level '{level}', the finest that both have, {whose} lists {units:,} units ({few(named, units)}) that "
+        f"{other} does not",
+        "Both lists must have the same units at that level; give the level another name where they are not the same.",
+    )
+
+
+def topdown_memory(needed: str, available: str) -> DataError:
+    return DataError(
+        "topdown-memory",
+        f"A release would need about {needed} of memory, and this machine has {available} free.",
+        "Use a machine with more memory, or a plan with fewer cells or finest geounits.",
+    )
+
+
+def spine_question(what: str, must: str) -> PlanError:
+    return PlanError(
+        "spine-question",
+        f"For a spine this must hold: {what} {must}.",
+        "docs/spines.md explains the choices (stirred docs spines).",
+    )
+
+
+def block_twice(level: str, code: str, blocks: int) -> DataError:
+    return DataError(
+        "block-twice",
+        f"The list has {blocks:,} {level} codes more than once; the first is {one_line(code, 60)}.",
+        "List every block once: one that lies in two areas of a sort must be given to one of them, or the sort must be "
+        "divided into two columns.",
+    )
+
+
+def relation_unsure(relation: str, problem: str) -> PlanError:
+    return PlanError(
+        "relation-unsure",
+        f"It cannot be guaranteed that every fit can keep {relation}: {problem}.",
+        "Nothing was drawn or spent. Leave out one of the two, or relate other groups: docs/relations.md says which "
+        "plans are sure (stirred docs relations).",
+    )
+
+
+_PAGE = "docs/noisy-measurements.md describes the form that is read (stirred docs noisy-measurements)."
+
+
+def noisy_folder(path: object, problem: str, remedy: str = "") -> DataError:
+    """A folder of noisy measurement files is not laid out as described."""
+    return DataError(
+        "noisy-folder",
+        f"The noisy measurement files in {path} are not laid out as described: {problem}.",
+        f"{remedy} {_PAGE}".strip(),
+    )
+
+
+def noisy_column(file: Path, column: str, found: str, expected: str) -> DataError:
+    """A column of a noisy measurement file is missing, or of another type or content than described."""
+    return DataError(
+        "noisy-column",
+        f"{file}: the column '{column}' {one_line(found, 200)}; expected {expected}.",
+        f"If the files were published in this form, the description that stirred follows is wrong there. {_PAGE}",
+    )
+
+
+def noisy_file(file: Path) -> DataError:
+    """A noisy measurement file cannot be read."""
+    return DataError(
+        "noisy-file",
+        f"{file} cannot be read as Parquet: it is damaged or was not copied whole.",
+        f"Get the file again. {_PAGE}",
+    )
+
+
+def noisy_question(what: str, must: str) -> DataError:
+    """A question about noisy measurement files that these files cannot answer."""
+    return DataError("noisy-question", f"{what} {must}.", _PAGE)
+
+
+def not_exportable(path: object, problem: str) -> OutputError:
+    """Measurements that cannot be written as noisy measurement files."""
+    return OutputError(
+        "not-exportable",
+        f"The measurements of {path} cannot be written as noisy measurement files: {problem}.",
+        _PAGE,
+    )
 
 
 def survey_fact(what: str, must: str) -> SurveyError:
@@ -88,14 +270,6 @@ def frame_column(column: str, problem: str, remedy: str) -> SurveyError:
     return SurveyError("frame-column", f"The frame's {column} {problem}.", f"{remedy}.")
 
 
-def frame_lacks(column: str, design: str) -> SurveyError:
-    return SurveyError(
-        "frame-lacks",
-        f"The frame has no {column}, which {design} needs.",
-        f"Give the {column} of all units to the frame, or choose a design without them.",
-    )
-
-
 def frame_units(given: object) -> SurveyError:
     return SurveyError(
         "frame-units",
@@ -109,56 +283,6 @@ def sample_too_large(sample: int, population: int, of: str) -> SurveyError:
         "sample-too-large",
         f"{sample:,} {of} are to be sampled, and there are {population:,}.",
         "Sample fewer, or with replacement.",
-    )
-
-
-def sample_too_small(sample: int, strata: int, minimum: int) -> SurveyError:
-    return SurveyError(
-        "sample-too-small",
-        f"A sample of {sample:,} cannot have {minimum} units (or all, where there are fewer) in each of {strata:,} "
-        "strata.",
-        "Sample more, join strata, or lower the minimum; a stratum with nothing sampled could not be estimated.",
-    )
-
-
-def single_unit_strata(strata: int) -> SurveyError:
-    return SurveyError(
-        "single-unit-strata",
-        f"{strata:,} strata of the frame hold one unit only: it would be in every sample, and be known to be.",
-        'Join these strata to others, or take their units with certainty on purpose (singles="certain").',
-    )
-
-
-def unknown_strata(names: Sequence[str]) -> SurveyError:
-    return SurveyError(
-        "unknown-strata",
-        f"The frame has no stratum {listed(names, 'or')}.",
-        "Name strata as the frame does (a number is not the text of it), and only those that it has.",
-    )
-
-
-def strata_without_number(strata: int, what: str) -> SurveyError:
-    return SurveyError(
-        "strata-without-number",
-        f"{strata:,} strata of the frame have no {what}.",
-        "Give one for every stratum of the frame; leave out of the frame what is not to be sampled.",
-    )
-
-
-def stratum_too_small(name: str, sample: int, population: int) -> SurveyError:
-    return SurveyError(
-        "stratum-too-small",
-        f"{sample:,} units are to be sampled in the stratum '{name}', which has {population:,}.",
-        "Sample at most as many as there are.",
-    )
-
-
-def size_not_positive(units: int) -> SurveyError:
-    return SurveyError(
-        "size-not-positive",
-        f"{units:,} units of the frame have a size of 0 or less: they could never be sampled, and what is estimated "
-        "would leave them out.",
-        "Give each a positive size, or leave them out of the frame and say so.",
     )
 
 
@@ -179,27 +303,11 @@ def sizes_too_fine(product: str, most: str) -> SurveyError:
     )
 
 
-def clusters_cross_strata(clusters: int) -> SurveyError:
-    return SurveyError(
-        "clusters-cross-strata",
-        f"{clusters:,} clusters have units in more than one stratum, so that a stratum of clusters is not defined.",
-        "Form clusters within strata.",
-    )
-
-
 def parts_do_not_fit(failing: int, parts: int, noun: str, first: StirredError) -> SurveyError:
     return SurveyError(
         "parts-do-not-fit",
         f"The design does not fit {failing:,} of {parts:,} {noun}; in the first of them: {first.problem}",
         first.remedy,
-    )
-
-
-def samples_not_listed(samples: str, most: int) -> SurveyError:
-    return SurveyError(
-        "samples-not-listed",
-        f"The design has {samples} possible samples on this frame; at most {most:,} are listed.",
-        "List the samples of a smaller frame; probabilities of units and pairs need no list.",
     )
 
 
@@ -228,14 +336,6 @@ def weights_not_whole(problem: str) -> SurveyError:
     )
 
 
-def weight_outside(records: int, lower: str, upper: str) -> SurveyError:
-    return SurveyError(
-        "weight-outside",
-        f"{records:,} records have a weight outside the bounds {lower} to {upper} of the rule.",
-        'State other bounds from public knowledge, never from these records, or cut weights to them (outside = "cut").',
-    )
-
-
 def weight_off_lattice(records: int, step: str, shrunk: bool) -> SurveyError:
     after = " after they are drawn to the centre" if shrunk else ""
     return SurveyError(
@@ -251,10 +351,6 @@ def weight_facts(problem: str) -> SurveyError:
         f"What is said about the weights does not fit together: {problem}.",
         "Correct the bounds, the numbers of records or the size of the population; state them from public knowledge.",
     )
-
-
-def unknown_imputation(known: Sequence[str]) -> SurveyError:
-    return SurveyError("imputation-kind", "There is no such kind of imputation.", f"Choose one of {listed(known)}.")
 
 
 def imputation_depends(kind: str, why: str) -> SurveyError:
@@ -309,15 +405,6 @@ def calibration_totals(problem: str, remedy: str) -> SurveyError:
     return SurveyError("calibration-totals", f"{problem}.", f"{remedy}.")
 
 
-def survey_plan_blank(fields: Sequence[str]) -> PlanError:
-    return PlanError(
-        "survey-plan",
-        f"The plan is a draft: still to be filled in are {listed(fields)}.",
-        "State each from public knowledge (the design, the questionnaire, published totals), never from the cells of "
-        "the file. stirred docs surveys explains the fields.",
-    )
-
-
 def survey_plan(what: str, must: str) -> PlanError:
     return PlanError(
         "survey-plan",
@@ -359,27 +446,11 @@ def survey_off_lattice(column: str, rows: int, step: str) -> DataError:
     )
 
 
-def survey_category(column: str, rows: int) -> DataError:
-    return DataError(
-        "survey-category",
-        f"{rows:,} records have no value in column '{column}', or one that the plan does not list.",
-        "List every value that can occur, from the code book; for empty cells say what they count as (missing = ...).",
-    )
-
-
 def survey_digits(column: str) -> DataError:
     return DataError(
         "survey-digits",
         f"Sums of column '{column}' times the weights are too large to be added exactly (more than 62 bits).",
         "State a coarser step, or closer bounds.",
-    )
-
-
-def survey_design(problem: str) -> DataError:
-    return DataError(
-        "survey-design",
-        f"The design in the plan does not fit the file: {problem}.",
-        "Correct [design] of the plan from the description of the survey, or give the right file.",
     )
 
 
