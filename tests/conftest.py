@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
+import importlib.metadata
 import os
+import pickle
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,9 @@ from hypothesis import settings
 # Set before numpy is imported, which no plugin does.
 for threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(threads, "1")
+
+# Each question for a version reads a file of the environment, and each verification asks several times.
+importlib.metadata.version = functools.cache(importlib.metadata.version)
 
 # Their assertions then say what was compared, as those of test modules do.
 pytest.register_assert_rewrite("sentence_formulas", "sentence_grid", "summary_formulas", "swap_formulas")
@@ -33,6 +38,9 @@ collect_ignore_glob = ["*conftest.py"]
 
 # Every test draws the same noise in every run.
 from repeated_draws import pytest_configure, pytest_fixture_setup, pytest_runtest_setup  # noqa: E402, F401
+
+# Of tests that hold one claim against many cases, some of the cases.
+from repeats import pytest_collection_modifyitems  # noqa: E402, F401
 
 
 @dataclass(frozen=True)
@@ -52,13 +60,29 @@ class Ended:
 @pytest.fixture(autouse=True, scope="module")
 def _releases_without_drawings(request: pytest.FixtureRequest) -> Iterator[None]:
     """Reports in releases that tests make have no drawings: these take longer than many a release. Tests about
-    pages, in ``tests/reports`` and in commands that write pages, draw."""
-    with pytest.MonkeyPatch.context() as patched:
-        if "reports" not in request.path.parts and request.path.stem not in ("test_cli_report", "test_cli_explain"):
-            from stirred.reports.page_elements import Figures
+    pages, in ``tests/reports`` and in commands that write pages, draw, and each picture once."""
+    from stirred.reports.page_elements import Figures
 
+    draw = Figures._drawn
+    with pytest.MonkeyPatch.context() as patched:
+        if "reports" in request.path.parts or request.path.stem in ("test_cli_report", "test_cli_explain"):
+            patched.setattr(Figures, "_drawn", functools.partialmethod(_drawn_once, draw))
+        else:
             patched.setattr(Figures, "_drawn", lambda self, picture: "<svg></svg>")
         yield
+
+
+_DRAWN: dict[tuple[Any, ...], str] = {}
+
+
+def _drawn_once(figures: Any, draw: Callable[[Any, Any], str], picture: Any) -> str:
+    """A picture as it was drawn before in this process: verifying a report draws what making it has drawn."""
+    from stirred.reports import page_elements
+
+    kind = figures.drawing, page_elements._drawing_process, pickle.dumps(picture)
+    if kind not in _DRAWN:
+        _DRAWN[kind] = draw(figures, picture)
+    return _DRAWN[kind]
 
 
 _BUILT: dict[tuple[Any, ...], Any] = {}
@@ -84,7 +108,7 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
     from stirred.cli import app
     from stirred.cli.app import main
 
-    monkeypatch.setattr(app, "build", partial(_built_once, app.build))
+    monkeypatch.setattr(app, "build", functools.partial(_built_once, app.build))
 
     def run(*words: str | Path) -> Ended:
         monkeypatch.setattr(sys, "argv", ["stirred", *map(str, words)])

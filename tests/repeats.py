@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
+
+import pytest
 
 ALL_CASES = os.environ.get("STIRRED_ALL_CASES") == "1"
 
@@ -18,3 +21,19 @@ def times(cases: int) -> int:
 def some_or(some: int, every: int) -> int:
     """``some`` examples of a property, or ``every`` one of them in ``make test-slow``; marked ``repeats`` too."""
     return every if ALL_CASES else some
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark as slow all but about one in ``every`` cases of a test that is marked ``repeats(every=...)``.
+
+    Steps by the golden ratio choose them, so that every value of each parameter is met where there are several.
+    """
+    met: Counter[str] = Counter()
+    for item in items:
+        marker = item.get_closest_marker("repeats")
+        if marker is not None and "every" in marker.kwargs:
+            name = item.nodeid.partition("[")[0]
+            if met[name] * 0.6180339887498949 % 1 >= 1 / marker.kwargs["every"]:
+                item.add_marker(pytest.mark.slow)
+            met[name] += 1

@@ -29,6 +29,7 @@ from stirred.releases.verdicts import State
 
 PAGE = Path(__file__).parents[2] / "docs" / "security.md"
 CONTRADICTED, FORM = "contradicted", "form only"
+MECHANISMS = ("swap", "topdown", "survey", "flat")
 Path_ = tuple[str | int, ...]
 
 
@@ -239,17 +240,20 @@ def assert_as_the_table_says(folder: Path, place: str, to: Path) -> None:
         assert set(found) != {State.CONTRADICTED}, f"{place} is covered: say so in the row of {name}"
 
 
-@pytest.mark.parametrize("mechanism", ["swap", "flat", "topdown", "survey"])
+@pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_one_field_of_each_row_is_covered_as_the_table_says(mechanism, releases, tmp_path):
-    folder, rows = releases[mechanism], {}
-    for place in places(folder):
-        rows.setdefault(row_of(place)[0], place)
-    for place in rows.values():
-        assert_as_the_table_says(folder, place, tmp_path / "changed")
+    """Of a row that is about several mechanisms, a field of the first of them."""
+    first: dict[str, tuple[str, str]] = {}
+    for name in MECHANISMS:
+        for place in places(releases[name]):
+            first.setdefault(row_of(place)[0], (name, place))
+    for name, place in first.values():
+        if name == mechanism:
+            assert_as_the_table_says(releases[name], place, tmp_path / "changed")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mechanism", ["swap", "flat", "topdown", "survey"])
+@pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_every_field_is_covered_as_the_table_says(mechanism, releases, tmp_path):
     wrong = []
     for place in places(releases[mechanism]):

@@ -19,12 +19,13 @@ from pathlib import Path
 
 import pytest
 
+from repeats import some_or
 from stirred.releases.folder.atomic import leftovers
 from stirred.swap.verifying import verify
 from stirred.tables.synthetic import households_and_persons
 
-HOUSEHOLDS = 100_000
-"""With some 350,000 persons: enough for a writing phase that a kill can hit."""
+HOUSEHOLDS = some_or(30_000, 100_000)
+"""With three times as many persons: enough for a writing phase that a kill can hit."""
 PATIENCE = 120
 PLAN = """\
 stirred = 1
@@ -127,7 +128,7 @@ def assert_next_run_succeeds_and_names(plan: Path, place: Path, left: list[Path]
     assert run.returncode == 0, said
     for folder in left:
         assert f"{folder} was left by a run that was killed. It may hold confidential rows. Remove it with: " in said
-    assert len(said.splitlines()) == len(left)
+    assert said.count(" was left by a run ") == len(left)  # a slow machine shows progress too
     assert unfinished(place) == left
     assert assert_whole_or_absent(place)
 

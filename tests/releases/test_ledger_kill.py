@@ -180,7 +180,7 @@ def ledger(tmp_path) -> Ledger:
 
 
 def start(plan: Path, out: Path, ledger: Ledger, *place: str) -> subprocess.Popen[bytes]:
-    words = ["release", str(plan), "--out", str(out), "--ledger", str(ledger.path)]
+    words = ["release", str(plan), "--out", str(out), "--ledger", str(ledger.path), *(["--no-report"] if place else [])]
     return subprocess.Popen(
         [sys.executable, "-c", RELEASE, *(place or ("nowhere",)), *words],
         stdout=subprocess.DEVNULL,

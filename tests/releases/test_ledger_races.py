@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import multiprocessing.forkserver
+import os
+import sys
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +16,17 @@ from ledger_tools import ZCDP
 from postgresql_server import new_address
 from stirred.errors import LedgerError
 from stirred.releases.ledger.ledger import Ledger
+
+FORKED = multiprocessing.get_context("forkserver")
+"""Runners are forks of one process that has imported everything, and has no threads and no connection."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def ready_to_fork() -> None:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv("PYTHONPATH", os.pathsep.join(sys.path))  # else what is imported beforehand is not found
+        FORKED.set_forkserver_preload([__name__])
+        multiprocessing.forkserver.ensure_running()
 
 
 def race(number: int, paths: list[str], budget: str, meeting: object, results: object) -> None:
@@ -41,10 +55,9 @@ def assert_no_race_passes_the_limit(place: Callable[[], str], races: int, runner
     paths = [place() for _ in range(races)]
     for path in paths:
         Ledger.create(path, "health survey", ZCDP.at(1))
-    spawn = multiprocessing.get_context("spawn")
-    meeting, results = spawn.Barrier(runners), spawn.Queue()
+    meeting, results = FORKED.Barrier(runners), FORKED.Queue()
     running = [
-        spawn.Process(target=race, args=(number, paths, budget, meeting, results), daemon=True)
+        FORKED.Process(target=race, args=(number, paths, budget, meeting, results), daemon=True)
         for number in range(runners)
     ]
     for process in running:

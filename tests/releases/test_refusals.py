@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
+import resource
+from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow.csv
@@ -103,32 +103,28 @@ def test_the_library_refuses_with_the_kind(plan, place):
 
 # -- a full disk ---------------------------------------------------------------------------------------------
 
-LIMITED = """
-import resource, sys
-from stirred.cli.app import main
-resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv.pop(1)),) * 2)
-main()
-"""
 
-
-def run_with_small_files(limit: int, *words: str | Path) -> subprocess.CompletedProcess[str]:
-    """The command line in a process whose files may not grow beyond ``limit`` bytes."""
-    return subprocess.run(
-        [sys.executable, "-c", LIMITED, str(limit), *map(str, words)], capture_output=True, text=True, check=False
-    )
+@pytest.fixture
+def small_files() -> Iterator[None]:
+    """No file of this process may grow beyond a million bytes meanwhile."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "arrow"])
-def test_a_full_disk_leaves_nothing_and_is_told_without_a_cell(kind, tmp_path, place):
+def test_a_full_disk_leaves_nothing_and_is_told_without_a_cell(kind, tmp_path, place, request, command):
     # A million bytes are enough for compiled kernels to be cached, and too few for these rows in any format.
     plan = prepare(tmp_path / "data", more=f'format = "{kind}"\nallow = ["distinct:tenure"]')
     lines = [f"{1 + i % 3},{'abcd'[i % 4]},{MARKER}{os.urandom(60).hex()}" for i in range(20_000)]
     (plan.parent / "households.csv").write_text("size,county,tenure\n" + "\n".join(lines) + "\n", encoding="utf-8")
-    ended = run_with_small_files(1_000_000, "release", plan, "--out", place / "out", "--confidential", place / "own")
-    assert ended.returncode == 2, ended.stderr
-    assert f"{place / 'out'} could not be written" in ended.stderr
-    assert "Nothing was released, and partial files were removed." in ended.stderr
-    assert MARKER not in ended.stderr + ended.stdout
+    request.getfixturevalue("small_files")  # the rows are written
+    ended = command("release", plan, "--out", place / "out", "--confidential", place / "own")
+    assert ended.code == 2, ended.err
+    assert f"{place / 'out'} could not be written" in ended.err
+    assert "Nothing was released, and partial files were removed." in ended.err
+    assert MARKER not in ended.err + ended.out
     assert list(place.iterdir()) == []
 
 

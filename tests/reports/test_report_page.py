@@ -13,6 +13,7 @@ import pytest
 from page_structure import Structure
 
 import stirred
+from repeats import some_or
 from stirred import errors
 from stirred.reports.limits_section import of_explanation
 from stirred.reports.page import report_text
@@ -58,6 +59,7 @@ CASES = [(one,) for one in (*TYPED, *NAMES, *RELEASES.values())]
 CASES.append(("topdown-2020-pl", "rho=1", RELEASES["swap"]))
 
 
+@pytest.mark.repeats(every=3)
 @pytest.mark.parametrize("what", CASES, ids=lambda what: "-".join(Path(one).name for one in what))
 def test_structure(made, what):
     page = made(*what)
@@ -69,6 +71,7 @@ def test_structure(made, what):
     assert len(page) < 250_000 * len(what)
 
 
+@pytest.mark.repeats(every=3)
 @pytest.mark.parametrize("what", CASES, ids=lambda what: "-".join(Path(one).name for one in what))
 def test_every_sentence_and_every_block_is_there(made, what):
     text = Structure(made(*what)).text
@@ -223,6 +226,7 @@ def _leaves(fields, path=()):
         yield path
 
 
+@pytest.mark.repeats
 @pytest.mark.parametrize("document", ["certificate.json", "data_dictionary.json"])
 def test_hostile_words_in_any_field_of_a_folder_stay_words(tmp_path, no_drawing, document):
     folder = tmp_path / "release"
@@ -230,7 +234,7 @@ def test_hostile_words_in_any_field_of_a_folder_stay_words(tmp_path, no_drawing,
     path = folder / document
     before = path.read_text(encoding="utf-8")
     reported = 0
-    for leaf in _leaves(json.loads(before)):
+    for leaf in [*_leaves(json.loads(before))][:: some_or(3, 1)]:
         fields = json.loads(before)
         inside = fields
         for step in leaf[:-1]:
@@ -243,7 +247,7 @@ def test_hostile_words_in_any_field_of_a_folder_stay_words(tmp_path, no_drawing,
             continue  # what cannot be read is refused
         reported += 1
         assert Structure(page).faults == [] and "<script" not in page, leaf
-    assert reported >= 10
+    assert reported >= some_or(4, 10)
 
 
 def test_a_hostile_name_of_a_folder(tmp_path, no_drawing):
