@@ -1,32 +1,27 @@
-"""Bounds in closed form for two mechanisms: a count with Laplace noise, and randomised response (section 5.4).
+"""Mechanisms and models that are known in full: bounds in closed form, and the exact numbers beside them (chapter 5).
 
-Datasets are vectors of n bits at Hamming distance, so d_* = n; this reading reproduces the published
-figures. The noise has the law (epsilon/2) e^(-epsilon |t - q|), with a minus sign (it is missing in Example 5.4.3).
+*Bounds* for a count with Laplace noise and for randomised response (section 5.4). Datasets are vectors of n bits at
+Hamming distance, so d_* = n; this reading reproduces the published figures. The noise has the law (epsilon/2)
+e^(-epsilon |t - q|), with a minus sign (it is missing in Example 5.4.3).
 
-Exact powers and posteriors of mechanisms and models that can be computed, beside the bounds (section 5.9).
+*Exact powers and posteriors* (section 5.9). The bounds of :mod:`stirred.limits.bounds` hold for every mechanism,
+model and prior. Here are the numbers of some that are known in full, to be put beside them: the best test and the
+beliefs on a count with Laplace noise, and on randomised responses. A count is that of bits; at Hamming distance d the
+count differs by at most d, and by d for the two datasets that are compared.
 
-The bounds of :mod:`stirred.limits.bounds` hold for every mechanism, model and prior. Here are the numbers of some that
-are known in full, to be put beside them: the best test and the beliefs on a count with Laplace noise, and on randomised
-responses. A count is that of bits; at Hamming distance d the count differs by at most d, and by d for the two
-datasets that are compared. The clamped count of Example 5.6.5 is in :mod:`stirred.limits.worked_examples`.
+*The posterior of a rate* from one count that is clamped and gets Laplace noise (Example 5.6.5). theta has a Gamma
+prior, the count x is Poisson with mean theta, q(x) is x clamped to [low, high], and the release is q(x) plus Laplace
+noise of scale (high - low)/epsilon. Any two counts are neighbours, so d_** = 1.
 
-Keep in mind: nothing is drawn and nothing is searched for; every number is a closed form or a
-finite sum.
-
-The posterior of a rate from one count that is clamped and gets Laplace noise: Example 5.6.5, exactly.
-
-theta has a Gamma prior, the count x is Poisson with mean theta, q(x) is x clamped to [low, high], and the release is
-q(x) plus Laplace noise of scale (high - low)/epsilon. Any two counts are neighbours, so d_** = 1.
-
-With g(k) the density of the noise around k, the likelihood of theta at an output is the mean of g(q(x)); since g(q(x))
-is constant from ``high`` on,
+With g(k) the density of the noise around k, the likelihood of theta at an output is the mean of g(q(x)); since
+g(q(x)) is constant from ``high`` on,
 
     p(t | theta) = sum over k < high of Poisson(k; theta) g(q(k)), and g(high) P(x >= high).
 
 A power of theta times a Gamma density is another Gamma density, so that moments are the same sums with other counts.
 
-Keep in mind: everything about the posterior is therefore a finite sum of positive terms in closed
-form, with no sampling and no quadrature. Tests integrate numerically and agree.
+Keep in mind: every number is a closed form or a finite sum of positive terms, with no sampling and no quadrature.
+Tests integrate numerically and agree.
 """
 
 from __future__ import annotations

@@ -1,15 +1,13 @@
-"""The laws that a swapping program must have (Algorithm 3.2.1), as the audits of :mod:`stirred.lab.audit` ask for them.
+"""The laws that audits compare programs with: of a swap (Algorithm 3.2.1), of noise, of integers and of coins.
 
-In a stratum of n records each is selected with probability p, afresh while exactly one is, and the k selected are
-permuted by a uniform derangement. So K is binomial given that it is not 1; given K, every set of so many records and
-every derangement of them is equally likely.
+*Swaps.* In a stratum of n records each is selected with probability p, afresh while exactly one is, and the k
+selected are permuted by a uniform derangement. So K is binomial given that it is not 1; given K, every set of so many
+records and every derangement of them is equally likely.
 
-The laws that noise is audited against: discrete Gaussian, discrete Laplace, uniform integers, coins.
-
-Each has its exact parameter as a fraction, and probabilities from the formula to about twelve digits: far more than
-draws can tell, since n draws notice a relative error of about 1/sqrt(n). The Gaussian and Laplace laws are P(x)
-proportional to exp(-beta T(x)) with T(x) = x^2, beta = 1/(2 sigma^2), or T(x) = |x|, beta = 1/scale; the sum of T over
-draws says all there is to know about the scale.
+*Noise.* Discrete Gaussian, discrete Laplace, uniform integers, coins: each has its exact parameter as a fraction, and
+probabilities from the formula to about twelve digits: far more than draws can tell, since n draws notice a relative
+error of about 1/sqrt(n). The Gaussian and Laplace laws are P(x) proportional to exp(-beta T(x)) with T(x) = x^2, beta
+= 1/(2 sigma^2), or T(x) = |x|, beta = 1/scale; the sum of T over draws says all there is to know about the scale.
 """
 
 from __future__ import annotations

@@ -3,20 +3,18 @@
 A p-value bounds the probability that a program which keeps its promise shows so much or more. Bernstein's and
 Chernoff's inequalities hold for every number of draws; the others say what they rest on.
 
-Probabilities of rare events under a stated law: p-values that are exact or too large, and power that is too small.
+*Of draws from a stated law.* Power is never too large. There are three sorts. Counts are binomial, exactly. Sums over
+independent draws are bounded by Chernoff: P(S >= s) is at most E exp(t S) exp(-t s) for every t > 0. Counts in k
+cells are bounded in relative entropy D: P(n D >= x) is at most exp(-x) (e x / (k - 1))^(k - 1) for x > k - 1 (Agrawal
+2020, Finite-sample concentration of the multinomial in relative entropy), for any number of draws and any
+probabilities, so no cell is too small. A chi-square table is a little sharper, and with p-values as small as those of
+an audit it is not true.
 
-Three sorts. Counts are binomial, exactly. Sums over independent draws are bounded by Chernoff: P(S >= s) is at most
-E exp(t S) exp(-t s) for every t > 0. Counts in k cells are bounded in relative entropy D: P(n D >= x) is at most
-exp(-x) (e x / (k - 1))^(k - 1) for x > k - 1 (Agrawal 2020, Finite-sample concentration of the multinomial in relative
-entropy), for any number of draws and any probabilities, so no cell is too small. A chi-square table is a little
-sharper, and with p-values as small as those of an audit it is not true.
-
-Finds a segment of draws that occurs twice: what a seed that is used again leaves behind.
-
-Of independent draws two segments of length L that do not overlap are equal with probability c^L, c the probability
-that two draws are equal. Two that overlap, d < L apart, make L + d draws equal in d classes of two or more, which has
-a probability of at most c^((L + d) / 2). Summed over all pairs of n draws this is below n^2 c^L / 2 +
-n c^((L + 1) / 2) / (1 - sqrt c): :func:`telling_length` gives the L that makes it small.
+*Of a segment of draws that occurs twice*, which a seed that is used again leaves behind. Of independent draws two
+segments of length L that do not overlap are equal with probability c^L, c the probability that two draws are equal.
+Two that overlap, d < L apart, make L + d draws equal in d classes of two or more, which has a probability of at most
+c^((L + d) / 2). Summed over all pairs of n draws this is below n^2 c^L / 2 + n c^((L + 1) / 2) / (1 - sqrt c):
+:func:`telling_length` gives the L that makes it small.
 """
 
 from __future__ import annotations

@@ -2,22 +2,20 @@
 
 A :class:`stirred.limits.Density` is monotone between its breaks. That alone encloses it on every cell of a grid,
 between its values at the ends of the cell, and so encloses suprema of log ratios and integrals, with no assumption
-about derivatives. Cells are halved where the enclosure is widest. Log ratios within the Laplace, normal or gamma family
-have closed forms.
+about derivatives. Cells are halved where the enclosure is widest. Log ratios within the Laplace, normal or gamma
+family have closed forms.
 
 Keep in mind: results are :class:`stirred.loss.Bounds`, and the number asked for lies between them
 (up to the rounding of single evaluations, and if pieces are as monotone as they were said to be). A supremum that no
 finite grid can bound has an infinite upper bound.
 
-The range of log density ratios within one family, in closed form: Laplace, normal and gamma.
+*Within one family* (Laplace, normal, gamma) the range of log ratios has a closed form. Only members with the same
+tails have a finite range, which is why Laplace noise of one scale gives differential privacy and normal noise does
+not.
 
-Only members with the same tails have a finite range, which is why Laplace noise of one scale gives differential privacy
-and normal noise does not.
-
-Measures with atoms and a density, such as a clamped output, whose ends hold all that would lie beyond them.
-
-Atoms and densities do not mix: a point has length 0, and where only one of two measures has an atom no density of the
-other makes up for it. So a log ratio ranges over both parts, and masses of events are sums.
+*Measures with atoms and a density*, such as a clamped output, whose ends hold all that would lie beyond them. Atoms
+and densities do not mix: a point has length 0, and where only one of two measures has an atom no density of the other
+makes up for it. So a log ratio ranges over both parts, and masses of events are sums.
 
 Keep in mind: atoms are compared point by point, as equal floats.
 """

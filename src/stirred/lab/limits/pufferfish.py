@@ -6,13 +6,12 @@ and each pair (E, E') the laws of the output given E and given E' are within eps
 (Definition 5.7.3, Theorem 5.8.1). What is protected are therefore distributions: theta given E, theta given E'. They
 are the nodes of a graph whose edges are the pairs, and d(theta, theta') is the length of a shortest path.
 
-Keep in mind: where an attacker gives one secret of a pair probability 0 the conditional
-distribution does not exist, and this attacker and pair are skipped, as the definition has it. A secret that no attacker
-finds possible, or a pair that is skipped for all of them, would promise nothing and is refused.
+Keep in mind: where an attacker gives one secret of a pair probability 0 the conditional distribution does not exist,
+and this attacker and pair are skipped, as the definition has it. A secret that no attacker finds possible, or a pair
+that is skipped for all of them, would promise nothing and is refused.
 
-Attackers for datasets of records: models of the data that Pufferfish is asked about (Remark 5.8.5).
-
-Each is a distribution over all vectors of n values, in the order of :meth:`stirred.limits.DatabaseGraph.hamming`.
+*Attackers for datasets of records* (Remark 5.8.5). Each is a distribution over all vectors of n values, in the order
+of :meth:`stirred.limits.DatabaseGraph.hamming`.
 
 Keep in mind: attackers for whom records are independent learn about one record at most what
 differential privacy allows, and those who know all records but one learn that much. Attackers for whom records depend

@@ -1,23 +1,22 @@
-"""Targeted record swapping as statistical offices in Europe do it, after the public description of sdcMicro's function.
+"""Targeted swapping as statistical offices do it: record swapping in Europe, and pairwise swapping of the 2010 Census.
 
-From the widest level of the geography to the narrowest: households that fewer than k share their risk variables with,
-in their area of that level, must leave it; at the narrowest level others follow, by their risk, up to the swap rate of
-their area. A partner is from another area of that level, agrees on a profile of columns (further profiles
-are fall-backs), and is likelier the higher its own risk; whole places are exchanged. This is our own program: it
-follows the published description, not the code, and no finite epsilon holds for it.
+*Record swapping*, after the public description of sdcMicro's function. From the widest level of the geography to the
+narrowest: households that fewer than k share their risk variables with, in their area of that level, must leave it;
+at the narrowest level others follow, by their risk, up to the swap rate of their area. A partner is from another area
+of that level, agrees on a profile of columns (further profiles are fall-backs), and is likelier the higher its own
+risk; whole places are exchanged. This is our own program: it follows the published description, not the code, and no
+finite epsilon holds for it.
 
-Finds partners: each target gets the first record of its kind, outside its own area, that nobody has taken.
+*Partners.* Each target gets the first record of its kind, outside its own area, that nobody has taken. Kinds are
+tried from the narrowest to the widest, each for all targets that have no partner yet. Nobody is in two pairs, and
+partners never lie in one area. Candidates are taken in the order in which they are given, so a random order makes the
+choice random, and one by weights makes some candidates likelier.
 
-Kinds are tried from the narrowest to the widest, each for all targets that have no partner yet. Nobody is in two
-pairs, and partners never lie in one area. Candidates are taken in the order in which they are given, so a random order
-makes the choice random, and one by weights makes some candidates likelier.
-
-Targeted pairwise swapping in the manner of the 2010 US Census, rebuilt from what is public, each choice a parameter.
-
+*Pairwise swapping* in the manner of the 2010 US Census, rebuilt from what is public, each choice a parameter.
 Households at risk are selected more often, some always; each is paired with a household of the same adults, minors
-and tenure in the same state and another block, by preference one that was selected too, is near, or is at risk itself;
-the pairs exchange county, tract, block group and block (Bailie 2025, Appendix B.6; the rates and the formula of the
-risk are not public, so the weights here are ours). No finite epsilon holds, whatever the parameters.
+and tenure in the same state and another block, by preference one that was selected too, is near, or is at risk
+itself; the pairs exchange county, tract, block group and block (Bailie 2025, Appendix B.6; the rates and the formula
+of the risk are not public, so the weights here are ours). No finite epsilon holds, whatever the parameters.
 """
 
 from __future__ import annotations
