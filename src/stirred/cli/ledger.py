@@ -17,9 +17,10 @@ from stirred.cli.options import AsJson, check_new, fitted, write_new
 from stirred.cli.printing import note, print_json
 
 if TYPE_CHECKING:
-    from stirred.releases.ledger.ledger import Ledger, Standing
+    from stirred.releases.ledger.ledger import Ledger
     from stirred.releases.ledger.rows import Entry, Finish
     from stirred.releases.ledger.store import ServerAddress
+    from stirred.releases.ledger.totals import Standing
     from stirred.spec import Specification
 
 app = typer.Typer(

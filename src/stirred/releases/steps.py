@@ -236,7 +236,7 @@ def publishing(mechanism: Mechanism, finished: Release, data: Data | None, asked
         shutil.rmtree(cast(KeptDraw, finished.draw).folder / PARTS, ignore_errors=True)
 
 
-class Writes:
+class Writable:
     """How the release of every mechanism is written, if it is in memory."""
 
     mechanism: ClassVar[Mechanism]
@@ -262,7 +262,7 @@ class Writes:
             return asked.out
 
 
-class DrawnAtOnce(Writes):
+class DrawnAtOnce(Writable):
     """A release that is its own draw: finishing has nothing to do."""
 
     @property

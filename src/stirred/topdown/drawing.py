@@ -36,7 +36,7 @@ from stirred.releases.folder.documents import Certificate, ReleasedTable, draw_n
 from stirred.releases.folder.manifest import NAME, digest_of
 from stirred.releases.ledger.ledger import Ledger
 from stirred.releases.mechanism import Data
-from stirred.releases.steps import Request, Writes, releasing
+from stirred.releases.steps import Request, Writable, releasing
 from stirred.spec import Specification
 from stirred.spec.exact import display
 from stirred.tables import Column, Table
@@ -296,7 +296,7 @@ def described(plan: TopDownPlan, spine: Spine, table: TableSection, records: int
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TopDownRelease(Writes):
+class TopDownRelease(Writable):
     """A fitted release, ready to be written or used in memory."""
 
     mechanism = MECHANISM

@@ -21,7 +21,6 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 
 from stirred import errors
@@ -49,43 +48,11 @@ from stirred.releases.ledger.rows import (
     Withdrawal,
 )
 from stirred.releases.ledger.store import ServerAddress
-from stirred.releases.ledger.totals import above_limit, held_against, on_one_domain, unlike_domains
+from stirred.releases.ledger.totals import Standing, above_limit, held_against, on_one_domain, unlike_domains
 from stirred.releases.ledger.withdrawals import Notice, list_text, place_notices
-from stirred.spec import Answer, Composition, Specification, compose, post_process
-from stirred.spec.exact import display_down
+from stirred.spec import Composition, Specification, compose, post_process
 
 _SEAL = re.compile("[0-9a-f]{64}")
-
-
-@dataclass(frozen=True)
-class Standing:
-    """The total of all recorded releases, and how it compares with the limit."""
-
-    entries: int
-    counted: int
-    withdrawn: int
-    """How many entries were withdrawn; they stay counted."""
-    total: Composition | None
-    """None as long as no release has spent budget."""
-    limit: Specification | None
-    within: Answer | None
-    """Whether the total implies the limit; None where one of them is missing."""
-    left: Fraction | float | None
-    """What a further release of the limit's own flavor may cost; None where subtracting budgets does not tell."""
-
-    def __str__(self) -> str:
-        """What is left, in a sentence."""
-        if self.limit is None:
-            return "There is no limit: releases of any cost are recorded."
-        symbol = self.limit.output_premetric.kind.budget
-        if self.within is not None and not self.within:
-            return "The total is not known to keep the limit, so no further release can be recorded."
-        if self.left is None:
-            return (
-                "The total keeps the limit. It has other units or another standard than the limit, so how much is left "
-                "depends on the next release."
-            )
-        return f"Left for releases of the limit's own flavor: {symbol} = {display_down(self.left)}."
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,44 @@ total that is not *known* to imply the limit does not keep it.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from stirred import errors
 from stirred.spec import Answer, Budget, Composition, Specification, compose
+from stirred.spec.exact import display_down
 from stirred.spec.order.implication import texts_in_order
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The total of all recorded releases, and how it compares with the limit."""
+
+    entries: int
+    counted: int
+    withdrawn: int
+    """How many entries were withdrawn; they stay counted."""
+    total: Composition | None
+    """None as long as no release has spent budget."""
+    limit: Specification | None
+    within: Answer | None
+    """Whether the total implies the limit; None where one of them is missing."""
+    left: Fraction | float | None
+    """What a further release of the limit's own flavor may cost; None where subtracting budgets does not tell."""
+
+    def __str__(self) -> str:
+        """What is left, in a sentence."""
+        if self.limit is None:
+            return "There is no limit: releases of any cost are recorded."
+        symbol = self.limit.output_premetric.kind.budget
+        if self.within is not None and not self.within:
+            return "The total is not known to keep the limit, so no further release can be recorded."
+        if self.left is None:
+            return (
+                "The total keeps the limit. It has other units or another standard than the limit, so how much is left "
+                "depends on the next release."
+            )
+        return f"Left for releases of the limit's own flavor: {symbol} = {display_down(self.left)}."
 
 
 def held_against(
