@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import importlib.metadata
 import os
 import pickle
@@ -41,6 +42,17 @@ from repeated_draws import pytest_configure, pytest_fixture_setup, pytest_runtes
 
 # Of tests that hold one claim against many cases, some of the cases.
 from repeats import pytest_collection_modifyitems  # noqa: E402, F401
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Iterator[None]:
+    """What is collected stays to the end: looking through it for garbage again and again takes longer than any test."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 @dataclass(frozen=True)

@@ -84,6 +84,7 @@ def test_every_import_and_every_command_of_a_page_exists(page):
                     assert {word for word in words if word.startswith("--")} <= known, line
 
 
+@pytest.mark.slow
 def test_the_tutorial_runs_as_it_stands_in_an_empty_folder(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     run_blocks("docs/tutorial.md", {}, monkeypatch)

@@ -55,6 +55,7 @@ def folder(tmp_path) -> Iterator[Path]:
         yield Path(made)
 
 
+@pytest.mark.slow
 def test_some_kills_leave_nothing_that_verifies_and_is_not_counted(folder):
     assert_kills_leave_nothing_uncounted(folder, "swap", 8, seed=1)
 

@@ -199,7 +199,7 @@ folder._settle = die
 import polars as pl
 rows = pl.DataFrame({"size": [1, 2] * 30, "county": list("abcabb") * 10, "tenure": list("ooorrr") * 10})
 plan = stirred.SwapPlan(match=["size"], swap=["county"], hold=["tenure"], rate=0.1, dataset="rows")
-stirred.release(plan, rows, out=sys.argv[1] + "/out", ledger=sys.argv[2] or None)
+stirred.release(plan, rows, out=sys.argv[1] + "/out", ledger=sys.argv[2] or None, report=False)
 """
 
 

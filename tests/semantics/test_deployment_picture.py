@@ -57,6 +57,7 @@ def test_the_one_that_is_named_stands_out_and_some_can_be_chosen():
     assert few.subtitle.startswith("2 deployments, 1 kind")
 
 
+@pytest.mark.slow
 def test_it_is_saved_with_its_numbers(tmp_path):
     written = save(deployment_picture(), tmp_path, ("png", "json"))
     fields = json.loads(written[1].read_text(encoding="utf-8"))

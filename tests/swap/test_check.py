@@ -20,6 +20,7 @@ from swap_oracle import (
     permutations,
 )
 
+from repeats import some_or
 from stirred import explain
 from stirred.errors import PlanError
 from stirred.swap.checking.plan_check import check, memory_of
@@ -33,7 +34,13 @@ COLUMNS = ("region", "size", "county", "tract", "tenure", "fuel")
 MATCH, SWAP, HOLD = COLUMNS[:2], COLUMNS[2:4], COLUMNS[4:]
 RATES = [Fraction(1, 20), Fraction(1, 2), Fraction(9, 10)]
 
-bounded = settings(max_examples=80, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+EXAMPLES = settings(
+    max_examples=some_or(27, 80), deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
+)
+
+
+def bounded(test):
+    return pytest.mark.repeats(EXAMPLES(test))
 
 
 @dataclass(frozen=True)
