@@ -25,15 +25,15 @@ def some_or(some: int, every: int) -> int:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as slow all but about one in ``every`` cases of a test that is marked ``repeats(every=...)``.
+    """Mark as slow all but about one in ``n`` cases of a test that is marked ``one_in(n)``.
 
     Steps by the golden ratio choose them, so that every value of each parameter is met where there are several.
     """
     met: Counter[str] = Counter()
     for item in items:
-        marker = item.get_closest_marker("repeats")
-        if marker is not None and "every" in marker.kwargs:
+        marker = item.get_closest_marker("one_in")
+        if marker is not None:
             name = item.nodeid.partition("[")[0]
-            if met[name] * 0.6180339887498949 % 1 >= 1 / marker.kwargs["every"]:
+            if met[name] * 0.6180339887498949 % 1 >= 1 / marker.args[0]:
                 item.add_marker(pytest.mark.slow)
             met[name] += 1

@@ -425,7 +425,7 @@ def test_a_stop_has_the_kind_it_is_named_after(name):
     assert [entry.kind for entry in check(plan).open_stops] == [stop.value.kind]
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("folder", ALLOWABLE, indirect=True)
 def test_a_stop_that_is_allowed_by_name_lets_the_release_pass_and_is_published_as_a_finding(folder, tmp_path, command):
     plan = folder / "plan.toml"

@@ -129,7 +129,7 @@ def test_a_killed_run_is_named_by_the_next_one_and_a_run_at_work_is_not(plan, tm
 NAMES = ["count", "records", "number_of_records", "true_count", "released_count", "errors", "CONFIDENTIAL"]
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_column_may_be_called_what_the_package_calls_its_own(name, plan, tmp_path, command):
     data = plan.parent / "households.csv"
@@ -285,7 +285,7 @@ TAMPERING = {
 }
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("tamper", "said"), TAMPERING.values(), ids=TAMPERING.keys())
 def test_tampering_shows_even_when_the_manifest_is_written_anew(tamper, said, out, command):
     tamper(out)

@@ -70,7 +70,7 @@ def small(tmp_path_factory):
     return counted, opened, Dense(counted, opened)
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("by", "where"),
     [

@@ -83,7 +83,7 @@ SETS = [{0, 1, 2}, {0, 3}, {1, 2, 3, 4}, {5}, {3, 4, 5}, {0, 1, 2, 3, 4, 5}]
 """Towns s0c0t0, s0c0t1 | s0c1t0 | s1c0t0 to s1c0t2: a state, parts of two states, places that overlap, everything."""
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", MEASURES)
 @pytest.mark.parametrize("invariants", [(), (("county", ("sex",)),)])
 def test_measures_in_listed_places_are_those_of_dense_least_squares(tmp_path, name, invariants):
@@ -117,7 +117,7 @@ WHAT = {
 }
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("against", AGAINST)
 @pytest.mark.parametrize("what", WHAT)
 def test_every_listed_place_against_another_is_that_of_dense_least_squares(tmp_path, against, what):

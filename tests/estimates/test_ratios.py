@@ -183,7 +183,7 @@ def delta(dense, form, measure):
     return at(0)[:, 0], (slopes**2).sum(axis=1)
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", MEASURES)
 @pytest.mark.parametrize("invariants", [(), (("county", ("sex",)),)])
 def test_measures_in_every_unit_are_those_of_dense_least_squares(tmp_path, name, invariants):
@@ -208,7 +208,7 @@ PAIRS = {
 }
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("pair", PAIRS)
 @pytest.mark.parametrize("what", ["difference", "ratio", "share difference", "odds ratio"])
 def test_places_compared_are_those_of_dense_least_squares(tmp_path, pair, what):

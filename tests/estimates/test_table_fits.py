@@ -112,7 +112,7 @@ def test_what_cannot_be_fitted_says_why(values, columns, words):
 SIZES = ((2, 1, 3), (3,), (1, 2))
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", MEASURES)
 @pytest.mark.parametrize("invariants", [(), (("state", ("sex",)),)])
 def test_the_covariance_of_a_table_is_that_of_dense_least_squares(tmp_path, name, invariants):

@@ -121,7 +121,7 @@ def test_the_worst_of_many_pairs_is_that_of_the_plain_functions(measure, paramet
         agree(*random_mechanism(generator), measure, parameter)
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("measure", "parameter"), MEASURES)
 def test_the_worst_of_really_many_pairs_is_that_of_the_plain_functions(measure, parameter):
     generator = np.random.default_rng(3)

@@ -138,7 +138,7 @@ def test_bits_settle_a_gap_exactly_when_every_continuation_gives_the_same(rate, 
         assert one_draw(rate, widths, bits, ALL_ONES) == (largest, continued)
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("rate", "length"),
     [

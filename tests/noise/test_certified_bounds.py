@@ -61,7 +61,7 @@ def test_every_cut_of_a_gaussian_is_the_floor_of_its_distribution_function(varia
     cuts_are_exact(law, *certified_cuts(law))
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "scale", [Fraction(1, 50), Fraction(3, 7), Fraction(1), Fraction(100), Fraction(10**6)], ids=str
 )
@@ -94,7 +94,7 @@ def test_every_cut_of_the_references_is_exact_and_their_rates_are_where_the_kern
         assert law.rate * len(own) ** power <= 80
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("width", "margin"), [(4, 4), (8, 6), (16, 8), (64, 64)], ids=str)
 @pytest.mark.parametrize(
     "law",

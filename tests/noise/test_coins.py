@@ -97,7 +97,7 @@ def test_bands_of_exponents_enclose_the_probability(x):
     assert int(possibly[0]) - int(surely[0]) < 1100
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("p", PROBABILITIES, ids=str)
 def test_coins_come_up_with_their_probability(p):
     """400,000 draws, as one number, as pairs and as a list. False alarm below 1e-9."""
@@ -109,7 +109,7 @@ def test_coins_come_up_with_their_probability(p):
         assert p not in (0, 1) or np.all(drawn == bool(p))
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("x", EXPONENTS, ids=str)
 def test_coins_of_exp_come_up_with_their_probability(x):
     """400,000 draws, as one number, as pairs and as a list. False alarm below 1e-9."""

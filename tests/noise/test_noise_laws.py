@@ -95,7 +95,7 @@ def test_laplace_draws_follow_their_law(scale, draws):
 EACH = [(2, variance) for variance in VARIANCES[1:]] + [(1, scale) for scale in SCALES]
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("draws", [MILLION, pytest.param(100 * MILLION, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("power", "scale"), EACH, ids=str)
 def test_draws_with_a_scale_in_each_row_follow_their_law(power, scale, draws, monkeypatch):

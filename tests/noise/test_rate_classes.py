@@ -41,7 +41,7 @@ def test_every_subset_of_a_group_has_its_probability(mix):
     assert p_value(drawn_subsets(mix, 200_000, 61), subset_law([RATES[c] for c in mix])) > FALSE_ALARM
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("widths", [Widths(1, 2), Widths(3, 6)], ids=str)
 @pytest.mark.parametrize("block_bytes", [8, 14, 2**17])
 @pytest.mark.parametrize("mix", [(0, 1), (0, 1, 2)], ids=str)

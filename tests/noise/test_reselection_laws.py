@@ -34,7 +34,7 @@ def count_law(size, rate):
     return [math.comb(size, k) * law[2**k - 1] for k in range(size + 1)]
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("rate", [TWENTIETH, THIRD, HALF, Fraction(9, 10)], ids=str)
 @pytest.mark.parametrize("size", [2, 3, 5, 10])
 def test_the_number_selected_in_a_group_is_binomial_given_that_it_is_not_one(size, rate):
@@ -46,7 +46,7 @@ def test_the_number_selected_in_a_group_is_binomial_given_that_it_is_not_one(siz
         assert p_value(subsets, subset_law(size, rate)) > FALSE_ALARM
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("block_bytes", [8, 14, 2**18])
 @pytest.mark.parametrize("rate", [TWENTIETH, HALF, Fraction(9, 10)], ids=str)
 def test_the_law_within_groups_survives_narrow_words_and_short_blocks(

@@ -41,7 +41,7 @@ def test_gaps_are_geometric(rate):
     assert geometric_fits(gaps_drawn(rate, 1_000_000, key=11), rate) > FALSE_ALARM
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("widths", "draws"), [((3, 6), 100_000), ((4, 7), 100_000), ((5, 9), 200_000)], ids=str)
 @pytest.mark.parametrize("rate", [TWENTIETH, HALF, Fraction(9, 10)], ids=str)
 def test_gaps_are_geometric_where_the_rare_paths_are_common(rate, widths, draws, remembered_cuts, resolved):
@@ -78,7 +78,7 @@ def test_successive_gaps_are_independent(rate):
     assert p_value(observed, np.outer(chances, chances).ravel()) > FALSE_ALARM
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("widths", [(16, 64), (3, 6)], ids=str)
 @pytest.mark.parametrize("rate", [TWENTIETH, HALF, Fraction(9, 10)], ids=str)
 def test_every_subset_of_four_records_has_its_probability(rate, widths, remembered_cuts):
@@ -102,7 +102,7 @@ def test_no_part_of_a_long_file_is_favoured(rate, widths, remembered_cuts):
     assert stats.chi2.cdf(np.sum((found - mean) ** 2) / variance, 200) > FALSE_ALARM
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("block_bytes", [8, 10, 14, 50])
 @pytest.mark.parametrize("rate", [TWENTIETH, HALF, Fraction(9, 10)], ids=str)
 def test_where_blocks_end_does_not_change_the_law(rate, block_bytes, monkeypatch, remembered_cuts):

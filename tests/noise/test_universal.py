@@ -40,7 +40,7 @@ def words_of(tables, index, k_bits, within, minus, chance_bits):
     return [drawn, *k_rest, (chance_bits & ((1 << later) - 1)) << (64 - later), 0][:3]
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("power", "scale", "k_widths", "widths"),
     [

@@ -598,7 +598,7 @@ def noticed(folder: Path) -> bool:
 
 
 @pytest.mark.parametrize(("release", "name", "change"), CASES, ids=[f"{one[0]}: {one[1]}" for one in CASES])
-@pytest.mark.repeats(every=6)
+@pytest.mark.one_in(6)
 def test_a_forgery_is_noticed_on_the_command_line(release, name, change, releases, tmp_path, command):
     folder = Path(shutil.copytree(releases / release, tmp_path / "release"))
     forge(folder, change)
@@ -638,7 +638,7 @@ def test_what_only_a_comparison_of_words_notices_is_noticed(forgery, releases, t
     assert noticed(folder)
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("release", "name", "change"), CASES, ids=[f"{one[0]}: {one[1]}" for one in CASES])
 def test_a_forgery_is_noticed_by_its_meaning_too(release, name, change, releases, tmp_path):
     """A folder that claims another version is not compared letter for letter, so each verdict must stand for itself."""

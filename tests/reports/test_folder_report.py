@@ -103,7 +103,7 @@ def test_a_changed_report_is_noticed(copied):
     assert failing(copied) == ["report.html is not the file that was released"]
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "change",
     [

@@ -208,14 +208,14 @@ def code_and_first_line(folder: Path, command) -> tuple[int, str]:
     return ended.code, ended.out.splitlines()[0]
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("idea", [*DRAWINGS, *WORDS])
 def test_a_forged_report_is_refused(idea, folder, command):
     forge(folder, "report.html", {**DRAWINGS, **WORDS}[idea])
     assert code_and_first_line(folder, command)[0] == 1
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("idea", DRAWINGS)
 def test_a_forged_drawing_of_another_altair_is_refused_or_said_to_be_not_compared(idea, folder, command):
     """Claimed in the report alone, which nothing else in the folder can refute."""
@@ -245,7 +245,7 @@ def test_active_content_is_refused_whatever_is_claimed(idea, version, folder, co
     assert code == 1
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("idea", WORDS)
 def test_other_words_under_another_version_are_refused_or_said_to_be_not_compared(idea, folder, command):
     forge(folder, "report.html", WORDS[idea], LATER)

@@ -35,7 +35,7 @@ def sizes(drawing: str) -> tuple[float, float, float, float]:
     return tuple(map(float, found.groups()))
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("style", WIDTHS.values(), ids=list(WIDTHS))
 @pytest.mark.parametrize("name", PICTURES)
 def test_a_drawing_has_the_width_of_its_column_and_is_not_shrunk(name, style):
@@ -91,7 +91,7 @@ def test_the_caption_says_everything_and_never_leaves_the_guarantee_out():
 # -- black and white -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", [one.name for one in CENSUS if one.name != "concerns"])
 def test_lines_are_black_and_differ_by_dashes(name):
     drawing = for_paper(PICTURES[name], ONE_COLUMN)

@@ -59,7 +59,7 @@ CASES = [(one,) for one in (*TYPED, *NAMES, *RELEASES.values())]
 CASES.append(("topdown-2020-pl", "rho=1", RELEASES["swap"]))
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("what", CASES, ids=lambda what: "-".join(Path(one).name for one in what))
 def test_structure(made, what):
     page = made(*what)
@@ -71,7 +71,7 @@ def test_structure(made, what):
     assert len(page) < 250_000 * len(what)
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("what", CASES, ids=lambda what: "-".join(Path(one).name for one in what))
 def test_every_sentence_and_every_block_is_there(made, what):
     text = Structure(made(*what)).text

@@ -143,7 +143,7 @@ def enough_values(invariants):
     return records_of(**{name: 3 if name in asked else 2 for name in ATTRIBUTES})
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("name", CASES)
 def test_the_worst_change_is_the_worst_of_all_there_are(name):
     concern, invariants = CASES[name]

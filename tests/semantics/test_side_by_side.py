@@ -35,7 +35,7 @@ def told(found):
     return {one.question: one.answers for one in found.consequences}
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("pair", list(itertools.combinations(NAMED, 2)), ids=" and ".join)
 def test_every_two_guarantees_are_put_side_by_side(pair):
     found = side_by_side(*(EXAMPLES[name] for name in pair))

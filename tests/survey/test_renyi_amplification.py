@@ -95,7 +95,7 @@ def test_theorem_9_of_wang_balle_and_kasiviswanathan_and_theorem_5_of_zhu_and_wa
     )
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(("rate", "variance"), [("0.1", 1), ("0.01", 4), ("0.5", 9)])
 @pytest.mark.parametrize("order", [2, 20])
 def test_the_sampled_gaussian_mechanism_is_what_integration_gives(rate, variance, order):

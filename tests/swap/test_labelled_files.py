@@ -275,7 +275,7 @@ def one_each(cases):
 SUFFIXES = ("dta", "sav", "xpt")
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("more", "said", "suffix"),
     one_each([

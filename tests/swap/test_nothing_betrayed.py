@@ -88,7 +88,7 @@ def one_each(cases):
 KINDS = ("csv", "parquet", "arrow")
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("change", "store", "kind"),
     one_each(itertools.product([reordered, renumbered], [as_csv, as_parquet, as_parquet_parts, as_frame])),

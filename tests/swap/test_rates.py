@@ -70,7 +70,7 @@ def assert_no_universe_of(n, choices, seed):
 # -- the theorem ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("n", [2, 3, 4, 5])
 def test_no_small_universe_loses_more_than_the_theorem_says(n):
     assert_no_universe_of(n, {2: 40, 3: 20, 4: 4, 5: 1}[n], 100 + n)
@@ -182,7 +182,7 @@ def rated(strata, size, rules):
     return RecordRates((Fraction(1, 50), Fraction(1, 2), Fraction(9, 10)), rule)
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("rules", [(0, 1), (1, 2), (0, 0, 1), (0, 1, 2), (0, 0, 1, 1), (2, 0, 1, 2), (0, 0, 0, 1, 2)])
 def test_every_permutation_of_a_stratum_has_its_probability(rules):
     """200,000 strata in one file. False alarm below 1e-9."""

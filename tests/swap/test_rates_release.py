@@ -229,7 +229,7 @@ def small_plan():
     return SwapPlan(match=["m"], swap=["s"], hold=["h"], id="id", rates=[*rules, {"otherwise": True, "rate": "1/50"}])
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("swapped", "held"), [("ab", "xy"), ("aabbc", "xxyzz"), ("abcab", "xyyzx"), ("aaabbc", "xzzyzx"), ("aab", "zzz")]
 )

@@ -47,7 +47,7 @@ def every_release(stratum, rate):
             yield order, weight
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("rate", "naive", "variance"), [("0.05", 0.723249204, 0.007967964), ("0.5", 0.264039409, 0.941364641)]
 )

@@ -117,7 +117,7 @@ ALTERED = {
 }
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("forgery", ALTERED)
 def test_a_plan_whose_rounds_were_altered_is_noticed(written, forgery, tmp_path):
     release = shutil.copytree(written, tmp_path / "release")

@@ -69,7 +69,7 @@ def agrees_with_all_permutations(held, swapped, rate, starts):
 # -- against all permutations --------------------------------------------------------------------------------
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("n", range(2, 6))
 def test_laws_and_losses_of_all_margins_are_those_of_all_permutations(n):
     for (held, swapped), rate in itertools.product(margins(n), [Fraction(1, 20), Fraction(9, 10)]):

@@ -225,7 +225,7 @@ def check_coverage(sizes, persons, rate, times, seed):
             assert often >= least_coverage(times), (key, often)
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("persons", [False, True], ids=["records", "persons"])
 @pytest.mark.parametrize("shape", ["one of 100", "mixed"])
 @pytest.mark.parametrize("rate", ["0.05", "0.5"])

@@ -30,7 +30,7 @@ def by_unit(plan: TopDownPlan, spine: Spine) -> list[float]:
     return found
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("held", [1, 60, 1 << 22], ids=["one kind at a time", "a few kinds", "all"])
 @pytest.mark.parametrize("seed", range(12))
 def test_expected_errors_are_medians_over_units(seed, held, monkeypatch):

@@ -146,7 +146,7 @@ def test_a_release_tells_the_forecast_and_verify_reads_it(tmp_path):
     assert all(verdict.holds for verdict in verify(tmp_path / "out"))
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     "forged",
     [

@@ -33,7 +33,7 @@ def modulus(problem: LevelProblem) -> float:
     return max(np.min(query.weight) for query in problem.measured if len(query.groups) == query.values.shape[1])
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(6))
 def test_fit_is_the_minimum_that_an_interior_point_method_finds(kind: dict[str, bool], seed: int) -> None:
@@ -55,7 +55,7 @@ def test_fit_is_the_minimum_that_an_interior_point_method_finds(kind: dict[str, 
         assert np.maximum(q.low - sums, sums - q.high).max(initial=0) <= fit.violation[parent] + 1e-9
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("sweeps", [1, 2, 5])
 def test_certificate_bounds_the_excess_wherever_the_sweeps_stop(kind: dict[str, bool], sweeps: int) -> None:

@@ -76,7 +76,7 @@ def census(tmp_path_factory) -> Path:
 # -- the same estimates ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("table", "by", "level"),
     [("persons", ("cenrace",), "county"), ("persons", ("hhinstlevels", "votingage"), "tract"), ("persons", (), "block"),

@@ -88,7 +88,7 @@ def claim_another_way(path: Path) -> None:
     path.write_text(json.dumps(fields))
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("name", "change", "words"),
     [
@@ -122,7 +122,7 @@ def test_true_records_in_place_of_the_fit_are_noticed(tmp_path):
     assert failing.startswith("the released rows are the fit of the measurements")
 
 
-@pytest.mark.repeats(every=3)
+@pytest.mark.one_in(3)
 @pytest.mark.parametrize(
     ("name", "to", "said"),
     [
