@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import re
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,21 @@ def test_no_public_function_of_a_package_is_also_the_name_of_a_module_or_folder_
 
 def test_the_verbs_of_the_swap_are_functions():
     assert all(callable(getattr(stirred.swap, verb)) for verb in ("check", "draw", "release", "verify", "tabulate"))
+
+
+NAMED_AS_TEXT = [
+    (path.relative_to(SOURCE).parts[0], module, name)
+    for path in sorted(SOURCE.rglob("*.py"))
+    for module, name in re.findall(r'_later\("(stirred[\w.]*)", "(\w+)"\)', path.read_text(encoding="utf-8"))
+]
+
+
+def test_what_is_imported_at_its_first_call_is_there_and_in_its_own_room():
+    # Type checker and contracts do not see modules that are named in a text.
+    assert len(NAMED_AS_TEXT) > 40
+    for room, module, name in NAMED_AS_TEXT:
+        assert callable(getattr(importlib.import_module(module), name)), f"{module}.{name}"
+        assert module.split(".")[1] == room, f"{room} reaches into {module}"
 
 
 def test_the_seeded_source_is_not_named_in_plans_or_on_the_command_line():
