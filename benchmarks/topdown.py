@@ -23,6 +23,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -57,7 +58,7 @@ def child(plan_path: Path, folder: Path) -> None:
         forget_peak()
 
     from stirred.noise import SystemSource
-    from stirred.topdown.data.constraints import invariant_values, require_kept
+    from stirred.topdown.data.constraints import Known, require_kept
     from stirred.topdown.data.counting import count_tables
     from stirred.topdown.fitting.table_fit import fit_table
     from stirred.topdown.measuring import Measurements, measure
@@ -66,14 +67,14 @@ def child(plan_path: Path, folder: Path) -> None:
     lap("import")
     plan = TopDownPlan.from_toml(plan_path)
     counted = count_tables(plan, inputs(plan, folder))
-    exact = invariant_values(counted)
-    require_kept(counted, exact)
+    known = Known.of(counted)
+    require_kept(counted, known)
     lap("count")
     with tempfile.TemporaryDirectory(dir=folder) as work:
         found = measure(counted, Path(work), SystemSource())
         lap("measure")
         measurements = Measurements(Path(work))
-        fitted = [fit_table(plan, counted.spine, exact, measurements, table)[1] for table in plan.released]
+        fitted = [fit_table(known, measurements, table)[1] for table in plan.released]
         lap("fit")
         told["disk"] = sum(path.stat().st_size for path in Path(work).iterdir())
     reports = [report for table in fitted for report in table]
@@ -319,7 +320,7 @@ def total_errors(plan_path: Path, folder: Path, passes: str, draws: int) -> Any:
     import numpy as np
 
     from stirred.noise import SeededSource
-    from stirred.topdown.data.constraints import invariant_values
+    from stirred.topdown.data.constraints import Known
     from stirred.topdown.data.counting import count_tables
     from stirred.topdown.data.histograms import added_up
     from stirred.topdown.fitting.table_fit import fit_table
@@ -328,12 +329,12 @@ def total_errors(plan_path: Path, folder: Path, passes: str, draws: int) -> Any:
 
     plan = TopDownPlan.from_toml(plan_path).model_copy(update={"passes": passes})
     counted = count_tables(plan, inputs(plan, folder))
-    exact, spine, persons = invariant_values(counted), counted.spine, plan.table("persons")
+    known, spine, persons = Known.of(counted), counted.spine, plan.table("persons")
     errors = np.empty((draws, len(spine.levels)))
     for draw in range(draws):
         with tempfile.TemporaryDirectory(dir=folder) as work:
             measure(counted, Path(work), SeededSource(draw))
-            leaves = fit_table(plan, spine, exact, Measurements(Path(work)), persons)[0]
+            leaves = fit_table(known, Measurements(Path(work)), persons)[0]
         for level in range(len(spine.levels)):
             truth = counted.histograms("persons", level).totals()
             errors[draw, level] = np.abs(added_up(leaves, spine.first_leaf(level)).totals() - truth).mean()
@@ -412,7 +413,7 @@ def both_ways(plan_path: Path, folder: Path, draws: int) -> dict[str, tuple[Any,
     import numpy as np
 
     from stirred.noise import SeededSource
-    from stirred.topdown.data.constraints import invariant_values
+    from stirred.topdown.data.constraints import Known
     from stirred.topdown.data.counting import count_tables
     from stirred.topdown.data.histograms import added_up
     from stirred.topdown.fitting.table_fit import fit_table
@@ -421,7 +422,7 @@ def both_ways(plan_path: Path, folder: Path, draws: int) -> dict[str, tuple[Any,
 
     plan = TopDownPlan.from_toml(plan_path)
     counted = count_tables(plan, inputs(plan, folder))
-    exact, spine, persons = invariant_values(counted), counted.spine, plan.table("persons")
+    known, spine, persons = Known.of(counted), counted.spine, plan.table("persons")
     cells, leaf = persons.schema_of.cells, len(spine.levels) - 1
     truth = [counted.histograms("persons", level) for level in range(leaf + 1)]
     sizes = truth[leaf].totals()
@@ -433,7 +434,7 @@ def both_ways(plan_path: Path, folder: Path, draws: int) -> dict[str, tuple[Any,
             for way in ("level by level", "least squares first"):
                 chosen = plan.model_copy(update={"fit": way})
                 begun = time.process_time()
-                leaves = fit_table(chosen, spine, exact, Measurements(Path(work)), persons)[0]
+                leaves = fit_table(replace(known, plan=chosen), Measurements(Path(work)), persons)[0]
                 taken = time.process_time() - begun
                 fitted = [added_up(leaves, spine.first_leaf(level)) for level in range(leaf + 1)]
                 total = [np.abs(one.totals() - true.totals()).mean() for one, true in zip(fitted, truth, strict=True)]

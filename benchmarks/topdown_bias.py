@@ -15,7 +15,7 @@ from unittest import mock
 import numpy as np
 
 from stirred.noise import SeededSource
-from stirred.topdown.data.constraints import invariant_values
+from stirred.topdown.data.constraints import Known
 from stirred.topdown.data.counting import Counted, count_tables
 from stirred.topdown.fitting import table_fit
 from stirred.topdown.fitting.level_problem import Measured
@@ -56,7 +56,7 @@ def _totals(plan: TopDownPlan, counted: Counted, measurements: Measurements, way
     spine, leaf = counted.spine, len(counted.spine.levels) - 1
     with _patched(counted, way) as unrounded:
         table = plan.table("persons")
-        leaves = fit_table(plan, spine, invariant_values(counted), measurements, table)[0]
+        leaves = fit_table(Known.of(counted), measurements, table)[0]
     return np.concatenate(unrounded)[-spine.units(leaf) :] if way == UNROUNDED else leaves.totals()
 
 

@@ -25,7 +25,7 @@ import scipy.sparse as sp
 
 from stirred._progress import shown_by
 from stirred.noise import SeededSource
-from stirred.topdown.data.constraints import invariant_values
+from stirred.topdown.data.constraints import Known
 from stirred.topdown.data.counting import count_tables
 from stirred.topdown.fitting.level_problem import LevelProblem
 from stirred.topdown.fitting.one_level import LevelFit, fit_level
@@ -76,9 +76,9 @@ def beside_osqp(name: str, plan_path: Path, folder: Path) -> str:
     measure(counted, measurements, SeededSource(1))
     levels: dict[str, dict[str, Level]] = {}
     for kind, plan in (("plain", plain), ("whole", whole)):
-        exact = invariant_values(counted) if plan is whole else ()
+        known = Known.of(counted) if plan is whole else Known(plain, counted.spine, ())
         with recorded(sampling=plan is plain) as met, shown_by(met):
-            fit_table(plan, counted.spine, exact, Measurements(measurements), plan.table("persons"))
+            fit_table(known, Measurements(measurements), plan.table("persons"))
         levels[kind] = met.levels
     lines = [
         f"{name}: ours beside OSQP {osqp.__version__}, one thread each.\n",

@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ DETAIL = ("persons", ("hhgq", "votingage", "hispanic", "cenrace"))
 
 def main() -> str:
     from stirred.noise import SeededSource
-    from stirred.topdown.data.constraints import invariant_values
+    from stirred.topdown.data.constraints import Known
     from stirred.topdown.data.counting import Counted, count_tables
     from stirred.topdown.drawing import fit_tables
     from stirred.topdown.fitting.relations import require_related
@@ -54,12 +55,12 @@ def main() -> str:
         generated(Path(folder))
         truth = count_tables(related, inputs(related, Path(folder)))
         require_related(truth)
-        exact = invariant_values(truth)
+        known = Known.of(truth)
         measure(truth, Path(work), SeededSource(1))
         clocks: dict[str, list[tuple[float, float]]] = {"without": [], "with": []}
         for name, plan in (("without", plain), ("with", related)) * 4:
             start = time.perf_counter(), time.process_time()
-            fitted = fit_tables(plan, truth.spine, exact, Measurements(Path(work)))
+            fitted = fit_tables(replace(known, plan=plan), Measurements(Path(work)))
             clocks[name].append((time.perf_counter() - start[0], time.process_time() - start[1]))
             seconds = tuple(map(min, zip(*clocks[name], strict=True)))
             leaves = {table: one[0] for table, one in fitted.items()}

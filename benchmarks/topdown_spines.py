@@ -26,7 +26,7 @@ from scipy.spatial import cKDTree
 from results import machine, write_section
 from stirred.noise import SeededSource
 from stirred.tables.synthetic.population import DOMAINS, Population
-from stirred.topdown.data.constraints import invariant_values
+from stirred.topdown.data.constraints import Known
 from stirred.topdown.data.counting import count_tables
 from stirred.topdown.data.spine_file import make_spine
 from stirred.topdown.estimating.precision import Answer, Design, Target, area_variances
@@ -134,10 +134,10 @@ def measured(name: str, blocks: pl.DataFrame, persons: pl.DataFrame, folder: Pat
         for draw in range(DRAWS):
             with tempfile.TemporaryDirectory() as work:
                 measure(counted, Path(work), SeededSource(draw))
-                exact, found = invariant_values(counted), Measurements(Path(work))
+                known, found = Known.of(counted), Measurements(Path(work))
                 last = len(counted.spine.levels) - 1
-                best = Answer.of(design, found, exact, last).values(last)[:, 0]
-                leaves = fit_table(plan, counted.spine, exact, found, plan.table("persons"))[0]
+                best = Answer.of(design, found, known.exact, last).values(last)[:, 0]
+                leaves = fit_table(known, found, plan.table("persons"))[0]
             both.append([[error(one, values - truth) for one in sorts] for values in (best, leaves.totals())])
         estimates, fits = np.mean(both, axis=0)
         estimated.append((spine, estimates.tolist()))

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from stirred.noise import SeededSource
-from stirred.topdown.data.constraints import invariant_values
+from stirred.topdown.data.constraints import Known
 from stirred.topdown.data.counting import Counted, count_tables
 from stirred.topdown.data.histograms import marginal_by
 from stirred.topdown.estimating.precision import LEAST
@@ -59,7 +59,7 @@ def released(folder, plan, places, persons, seed=1, known=True):
     """The counts, and the measurements opened with the values of invariants or without."""
     counted = count_tables(plan, {"geography": places, "persons": persons})
     measure(counted, folder, SeededSource(seed))
-    exact = invariant_values(counted) if known else None
+    exact = Known.of(counted).exact if known else None
     return counted, MeasuredRelease.open(folder, plan, counted.spine, exact)
 
 

@@ -18,6 +18,7 @@ from stirred.errors import StirredError
 from stirred.margins.margin_blocks import Margin
 from stirred.topdown.audit_pairs import audit_pairs
 from stirred.topdown.checking.plan_check import check, concern_powers
+from stirred.topdown.data.constraints import Known
 from stirred.topdown.data.counting import read_spine
 from stirred.topdown.data.histograms import marginal_by
 from stirred.topdown.drawing import release
@@ -146,7 +147,7 @@ def test_without_noise_all_that_was_asked_comes_back(tmp_path, fit, queries):
     chosen = plan_with(queries, rho=10**9, fit=fit)
     counted, opened = released(tmp_path, chosen, PLACES, PERSONS)
     table = chosen.table("persons")
-    leaves, _ = fit_table(chosen, counted.spine, (), opened.measurements, table)
+    leaves, _ = fit_table(Known(chosen, counted.spine, ()), opened.measurements, table)
     for by in queries:
         truth = marginal_by(counted.leaves["persons"], table.schema_of, by)
         # Where no query separates all cells, each cell is rounded by itself, and a group of several is off by a few.

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from repeats import some_or
 from stirred.errors import StirredError
 from stirred.noise import SeededSource
-from stirred.topdown.data.constraints import invariant_values
+from stirred.topdown.data.constraints import Known
 from stirred.topdown.data.counting import count_tables
 from stirred.topdown.estimating.questions import MeasuredRelease
 from stirred.topdown.measuring import measure
@@ -217,7 +217,7 @@ def test_the_census_preset_is_solved_exactly(tmp_path):
     data = {name: pl.DataFrame(schema=dict.fromkeys(columns, pl.String)) for name, columns in none.items()}
     counted = count_tables(plan, {"geography": blocks, "persons": persons, **data})
     measure(counted, tmp_path, SeededSource(1))
-    release = MeasuredRelease.open(tmp_path, plan, counted.spine, invariant_values(counted))
+    release = MeasuredRelease.open(tmp_path, plan, counted.spine, Known.of(counted).exact)
     dense = Dense(counted, release)
     for by in ((), ("cenrace", "hispanic"), ("hhinstlevels",), ("votingage", "hhgq")):
         for number, level in enumerate(levels):

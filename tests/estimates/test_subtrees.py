@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from gls_oracle import LEVELS, Dense, geography, people, plan_of, released
 from scipy.optimize import nnls
 
 from repeats import some_or
-from stirred.topdown.data.constraints import kept
+from stirred.topdown.data.constraints import Known
 from stirred.topdown.data.histograms import added_up
 from stirred.topdown.fitting import subtrees
 from stirred.topdown.fitting.level_problem import LevelProblem
@@ -76,7 +77,7 @@ def fitted_below(counted, release, level=1):
     """Real values of counties that add up to the true states, and the problem they solve."""
     plan, spine = counted.plan, counted.spine
     table = plan.table("persons")
-    here = kept(plan, spine, release.exact, table, level)
+    here = Known(plan, spine, release.exact).kept(table, level)
     units = slice(0, spine.units(level))
     told, _ = up(counted, release).measured(level, units, ())
     above = counted.histograms("persons", level - 1)
@@ -206,7 +207,7 @@ def both_ways(folder, counted, release):
     for way in (BY_LEVEL, LEAST_SQUARES):
         plan = counted.plan.model_copy(update={"fit": way})
         table = plan.table("persons")
-        leaves, reports = fit_table(plan, counted.spine, release.exact, release.measurements, table)
+        leaves, reports = fit_table(Known(plan, counted.spine, release.exact), release.measurements, table)
         assert {report.way for report in reports} == {way}
         found.append(added_up(leaves, counted.spine.first_leaf(1)).dense(8))
     return found
@@ -262,9 +263,9 @@ def test_where_too_many_numbers_are_tied_together_levels_are_fitted_by_themselve
     by_level = plan.model_copy(update={"fit": BY_LEVEL})
     monkeypatch.setattr(place, most)
     table = plan.table("persons")
-    known = (counted.spine, release.exact, release.measurements, table)
-    leaves, reports = fit_table(plan, *known)
+    known = Known(plan, counted.spine, release.exact)
+    leaves, reports = fit_table(known, release.measurements, table)
     assert {report.way for report in reports} == {TOO_WIDE} == {way_of_fit(plan, counted.spine, table)}
-    same, reports = fit_table(by_level, *known)
+    same, reports = fit_table(replace(known, plan=by_level), release.measurements, table)
     assert {report.way for report in reports} == {BY_LEVEL} == {way_of_fit(by_level, counted.spine, table)}
     assert np.array_equal(leaves.cells, same.cells) and np.array_equal(leaves.counts, same.counts)

@@ -29,7 +29,7 @@ from related_census import broken_by_hand, related_census  # noqa: E402
 from stirred.errors import StirredError  # noqa: E402
 from stirred.noise import SeededSource  # noqa: E402
 from stirred.semantics import Concern, exposure  # noqa: E402
-from stirred.topdown.data.constraints import invariant_values  # noqa: E402
+from stirred.topdown.data.constraints import Known  # noqa: E402
 from stirred.topdown.data.counting import count_tables, read_spine  # noqa: E402
 from stirred.topdown.drawing import fit_tables  # noqa: E402
 from stirred.topdown.estimating.questions import MeasuredRelease  # noqa: E402
@@ -171,7 +171,7 @@ def fits(case: Case) -> None:
     table = plan.table("persons")
     with tempfile.TemporaryDirectory() as folder:
         measure(found, Path(folder), SeededSource(case.whole("key", 0, 2**20)))
-        leaves, _ = fit_table(plan, found.spine, invariant_values(found), Measurements(Path(folder)), table)
+        leaves, _ = fit_table(Known.of(found), Measurements(Path(folder)), table)
     case.holds(
         leaves.counts.dtype == np.int64 and bool(np.all(leaves.counts > 0)), "whole numbers above 0, where listed"
     )
@@ -205,7 +205,7 @@ def related_fits(case: Case) -> None:
     with tempfile.TemporaryDirectory() as folder:
         measure(found, Path(folder), SeededSource(case.whole("key", 0, 2**20)))
         try:
-            fitted = fit_tables(plan, found.spine, invariant_values(found), Measurements(Path(folder)))
+            fitted = fit_tables(Known.of(found), Measurements(Path(folder)))
         except StirredError as refusal:
             if refusal.kind == "relation-unsure":
                 return

@@ -10,7 +10,7 @@ import pytest
 from census import KINDS, fields, plan, tables
 
 from stirred.errors import StirredError
-from stirred.topdown.data.constraints import constrained_names, invariant_values, kept, require_kept
+from stirred.topdown.data.constraints import Known, constrained_names, require_kept
 from stirred.topdown.data.counting import count_tables
 from stirred.topdown.data.histograms import marginal
 from stirred.topdown.plan.fields import TopDownPlan
@@ -20,11 +20,11 @@ PLAN = plan()
 
 def test_true_tables_keep_their_own_constraints_at_every_level():
     counted = count_tables(PLAN, tables())
-    exact = invariant_values(counted)
-    require_kept(counted, exact)
+    known = Known.of(counted)
+    require_kept(counted, known)
     for table in PLAN.released:
         for level in range(3):
-            here = kept(PLAN, counted.spine, exact, table, level)
+            here = known.kept(table, level)
             histograms = counted.histograms(table.name, level)
             for bound in here.bounds:
                 sums = marginal(histograms, bound.groups, bound.lower.shape[1])
@@ -37,11 +37,11 @@ def test_true_tables_keep_their_own_constraints_at_every_level():
 def test_bounds_and_zeros_are_those_of_the_leaves_added_up():
     data = tables()
     counted = count_tables(PLAN, data)
-    exact = invariant_values(counted)
+    known = Known.of(counted)
     persons = PLAN.table("persons")
     homes = data["homes"].group_by("town", "type").len()
     for level, places in ((2, ["a1", "a2", "b1", "b2", "b3"]), (1, ["a", "b"]), (0, [""])):
-        by_kind = kept(PLAN, counted.spine, exact, persons, level).bounds[-1]
+        by_kind = known.kept(persons, level).bounds[-1]
         for unit, place in enumerate(places):
             for kind in ("nursing", "college"):
                 inside = homes.filter(pl.col("town").str.starts_with(place) & (pl.col("type") == kind))["len"].sum()
@@ -50,7 +50,7 @@ def test_bounds_and_zeros_are_those_of_the_leaves_added_up():
                 # Where totals are fixed the others may leave no less.
                 assert by_kind.lower[unit, group] == inside if level == 2 else by_kind.lower[unit, group] >= inside
     # No dwelling, no household: a2 and b3 have none.
-    (mask,) = kept(PLAN, counted.spine, exact, persons, 2).allowed
+    (mask,) = known.kept(persons, 2).allowed
     assert mask.groups.tolist() == persons.schema_of.groups(["kind"]).tolist()
     assert mask.allowed[:, 0].tolist() == [True, False, True, True, False]
 
@@ -58,10 +58,10 @@ def test_bounds_and_zeros_are_those_of_the_leaves_added_up():
 def test_ranges_of_a_group_are_exact():
     # All ways to fill two towns of a county with three kinds of people, by enumeration.
     counted = count_tables(PLAN, tables(12, seed=3))
-    exact = invariant_values(counted)
+    known = Known.of(counted)
     persons = PLAN.table("persons")
-    leaves, county = (kept(PLAN, counted.spine, exact, persons, level).bounds[-1] for level in (2, 1))
-    total = int(exact[0][0, 0])  # persons in county a: towns a1 and a2
+    leaves, county = (known.kept(persons, level).bounds[-1] for level in (2, 1))
+    total = int(known.exact[0][0, 0])  # persons in county a: towns a1 and a2
 
     def ways(unit):
         ranges = [
@@ -78,12 +78,9 @@ def test_ranges_of_a_group_are_exact():
 
 def test_invariants_bind_at_their_level_and_above_it_alone():
     counted = count_tables(PLAN, tables())
-    exact = invariant_values(counted)
+    known = Known.of(counted)
     persons = PLAN.table("persons")
-    totals = [
-        [bound for bound in kept(PLAN, counted.spine, exact, persons, level).bounds if bound.lower.shape[1] == 1]
-        for level in range(3)
-    ]
+    totals = [[bound for bound in known.kept(persons, level).bounds if bound.lower.shape[1] == 1] for level in range(3)]
     assert [len(found) for found in totals] == [1, 1, 0]  # persons by county
     assert totals[0][0].lower.tolist() == totals[0][0].upper.tolist() == [[200]]
 
@@ -97,7 +94,7 @@ def test_the_attributes_that_constraints_speak_of():
 def test_data_that_contradict_a_constraint_are_refused_by_name():
     def look_at(frames):
         counted = count_tables(PLAN, frames)
-        require_kept(counted, invariant_values(counted))
+        require_kept(counted, Known.of(counted))
 
     data = tables()
     with pytest.raises(StirredError, match=r"'persons' by 'homes' \(kind as type\)") as refused:
@@ -116,7 +113,7 @@ def test_a_lower_bound_on_several_kinds_together_is_kept_as_one():
                             "at_least": 1, "zero_without": False}]  # fmt: skip
     chosen = TopDownPlan(**both)
     counted = count_tables(chosen, tables(2000))
-    here = kept(chosen, counted.spine, invariant_values(counted), chosen.table("persons"), 2)
+    here = Known.of(counted).kept(chosen.table("persons"), 2)
     bound = here.bounds[-1]
     assert bound.lower[:, 0].tolist() == [30, 0, 20, 10, 0]
     assert sorted(set(bound.groups.tolist())) == [-1, 0]

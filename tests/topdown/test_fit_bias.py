@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from stirred.topdown.checking.fit_bias import (
     simulated_records,
 )
 from stirred.topdown.checking.plan_check import check
-from stirred.topdown.data.constraints import invariant_values
+from stirred.topdown.data.constraints import Known
 from stirred.topdown.data.counting import count_tables
 from stirred.topdown.drawing import release
 from stirred.topdown.fitting.table_fit import fit_table
@@ -30,13 +31,13 @@ from stirred.topdown.verifying import verify
 
 def measured_bias(folder, counted, table, draws):
     """The mean error of fitted totals of blocks by true size, over several releases."""
-    exact, spine = invariant_values(counted), counted.spine
+    known = Known.of(counted)
     truth, errors = counted.leaves[table.name].totals(), []
     for draw in range(draws):
         work = folder / str(draw)
         work.mkdir()
         measure(counted, work, SeededSource(draw))
-        leaves, _ = fit_table(counted.plan, spine, exact, Measurements(work), table)
+        leaves, _ = fit_table(known, Measurements(work), table)
         errors.append(leaves.totals() - truth)
     error = np.mean(errors, axis=0)
     edges = ((0, 0), (1, 9), (10, 99), (100, truth.max()))
@@ -54,7 +55,7 @@ def state(persons, seed=4):
 def bias_of_tables(counted, table):
     """The forecast for tables that are known, with all constraints of their finest places: how well one could do."""
     sample = fit_bias._sample(counted.plan, counted.spine, table)
-    kept = sample.kept(counted.plan, invariant_values(counted), table)
+    kept = sample.kept(Known.of(counted), table)
     truth = counted.leaves[table.name].of_units(sample.units)
     return fit_bias._simulated(counted.plan, sample, table, kept, truth, SeededSource(fit_bias._KEY), "known tables")
 
@@ -71,7 +72,7 @@ def test_forecasts_are_near_the_bias_of_whole_releases(tmp_path):
     table = counted.plan.table("persons")
     actual = measured_bias(tmp_path, counted, table, 4)
     known = by_size(bias_of_tables(counted, table))
-    public = by_size(expected_bias(counted.plan, counted.spine, invariant_values(counted), table))
+    public = by_size(expected_bias(Known.of(counted), table))
     for least in (1, 100):
         assert abs(known[least][0] - actual[least]) < 2 + 2 * known[least][1]
         assert 1 / 2 < public[least][0] / actual[least] < 2
@@ -81,8 +82,8 @@ def test_forecasts_are_near_the_bias_of_whole_releases(tmp_path):
 def test_small_places_are_forecast_too_large_and_large_ones_too_small(tmp_path):
     counted = state(6_000)
     table = counted.plan.table("persons")
-    exact = invariant_values(counted)
-    found = expected_bias(counted.plan, counted.spine, exact, table)
+    known = Known.of(counted)
+    found = expected_bias(known, table)
     biases = by_size(found)
     assert biases[1][0] > 3 * biases[1][1] and biases[100][0] < -3 * biases[100][1]
     # What small places gain the large ones lose: places of one parent add up.
@@ -91,7 +92,7 @@ def test_small_places_are_forecast_too_large_and_large_ones_too_small(tmp_path):
     words = found.sentence("persons")
     assert "a block of fewer than 10 persons too large by about" in words
     assert "a block of 100 persons and more too small by about" in words
-    assert expected_bias(counted.plan, counted.spine, exact, table) == found  # seeded
+    assert expected_bias(known, table) == found  # seeded
     assert ExpectedBias.from_published(json.loads(json.dumps(found.published()))).table == "persons"
 
 
@@ -104,7 +105,7 @@ def test_without_noise_there_is_no_bias():
             )
         }
     )
-    found = expected_bias(plan_, counted.spine, invariant_values(counted), plan_.table("persons"))
+    found = expected_bias(replace(Known.of(counted), plan=plan_), plan_.table("persons"))
     assert all(one.bias == 0 for one in found.classes) and found.sentence("persons") == ""
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from repeats import some_or
 from stirred.errors import StirredError
 from stirred.noise import SeededSource
-from stirred.topdown.data.constraints import invariant_values, kept
+from stirred.topdown.data.constraints import Known
 from stirred.topdown.data.counting import count_tables
 from stirred.topdown.data.histograms import added_up, marginal
 from stirred.topdown.fitting.one_level import round_level
@@ -29,21 +29,19 @@ from strategies import Draws
 def run(folder, chosen, data, seed=1):
     counted = count_tables(chosen, data)
     measure(counted, folder, SeededSource(seed))
-    measurements, exact = Measurements(folder), invariant_values(counted)
-    return counted, {
-        table.name: fit_table(chosen, counted.spine, exact, measurements, table) for table in chosen.released
-    }
+    measurements, known = Measurements(folder), Known.of(counted)
+    return counted, {table.name: fit_table(known, measurements, table) for table in chosen.released}
 
 
 def require_sound(counted, fitted):
     """Integers, nonnegative, additive, invariants and zeros exact: everything the plan declares."""
-    chosen, exact = counted.plan, invariant_values(counted)
+    chosen, known = counted.plan, Known.of(counted)
     for name, (leaves, reports) in fitted.items():
         table = chosen.table(name)
         assert leaves.counts.dtype == np.int64 and bool(np.all(leaves.counts > 0))
         for level in range(len(counted.spine.levels)):
             found = added_up(leaves, counted.spine.first_leaf(level))
-            here = kept(chosen, counted.spine, exact, table, level)
+            here = known.kept(table, level)
             for bound in here.bounds:
                 sums = marginal(found, bound.groups, bound.lower.shape[1])
                 assert bool(np.all(bound.lower <= sums)) and bool(np.all(sums <= bound.upper))
@@ -82,8 +80,8 @@ def test_a_fit_can_be_repeated(tmp_path):
     chosen, data = plan("1/2"), tables()
     counted = count_tables(chosen, data)
     measure(counted, tmp_path, SeededSource(3))
-    exact, persons = invariant_values(counted), chosen.table("persons")
-    first, second = (fit_table(chosen, counted.spine, exact, Measurements(tmp_path), persons)[0] for _ in range(2))
+    known, persons = Known.of(counted), chosen.table("persons")
+    first, second = (fit_table(known, Measurements(tmp_path), persons)[0] for _ in range(2))
     assert np.array_equal(first.cells, second.cells) and np.array_equal(first.counts, second.counts)
 
 
@@ -92,8 +90,8 @@ def test_parts_of_any_size_give_the_same_fit(tmp_path, monkeypatch):
     whole = run(tmp_path, chosen, data)[1]["persons"][0]
     counted = count_tables(chosen, data)
     monkeypatch.setattr("stirred.topdown.fitting.subtrees.CHUNK", 1)
-    exact = invariant_values(counted)
-    parted = fit_table(chosen, counted.spine, exact, Measurements(tmp_path), chosen.table("persons"))[0]
+    known = Known.of(counted)
+    parted = fit_table(known, Measurements(tmp_path), chosen.table("persons"))[0]
     assert np.array_equal(whole.cells, parted.cells) and np.array_equal(whole.counts, parted.counts)
 
 

@@ -18,8 +18,8 @@ import stirred
 from stirred.cli import app
 from stirred.errors import StirredError
 from stirred.tables.synthetic.population import DOMAINS
+from stirred.topdown.data.constraints import Known
 from stirred.topdown.estimating.questions import MeasuredRelease
-from stirred.topdown.fitting import table_fit
 from stirred.topdown.noisy_files import reading
 from stirred.topdown.noisy_files.reading import open_noisy_measurements
 from stirred.verbs import release_measurements
@@ -68,17 +68,17 @@ def test_totals_that_are_given_are_kept_exactly(files, tmp_path):
 
 
 def test_an_interrupted_fit_is_gone_on_with_from_the_measurements_that_were_taken_in(files, tmp_path, monkeypatch):
-    honest = table_fit.kept
+    honest = Known.kept
     levels = []
 
-    def stops(plan, spine, exact, table, level, agreements=()):
+    def stops(known, table, level):
         levels.append(level)
         if len(levels) == 3:
             raise KeyboardInterrupt
-        return honest(plan, spine, exact, table, level, agreements)
+        return honest(known, table, level)
 
     with monkeypatch.context() as stopped:
-        stopped.setattr(table_fit, "kept", stops)
+        stopped.setattr(Known, "kept", stops)
         with pytest.raises(KeyboardInterrupt):
             release_measurements(files, out=tmp_path / "made", work=tmp_path / "work")
     assert not (tmp_path / "made").exists() and (tmp_path / "work" / "draw.json").is_file()
@@ -89,7 +89,7 @@ def test_an_interrupted_fit_is_gone_on_with_from_the_measurements_that_were_take
 
     monkeypatch.setattr(reading, "adopt", never)
     levels.clear()
-    monkeypatch.setattr(table_fit, "kept", lambda *given, **more: (levels.append(given[4]), honest(*given, **more))[1])
+    monkeypatch.setattr(Known, "kept", lambda *given: (levels.append(given[2]), honest(*given))[1])
     release_measurements(files, out=tmp_path / "made", work=tmp_path / "work")
     assert levels[0] == 2  # two levels of the first table were finished
     release_measurements(files, out=tmp_path / "again", work=tmp_path / "work")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from stirred.errors import StirredError
 from stirred.margins.spine import Spine
 from stirred.releases.ledger.ledger import Ledger
 from stirred.topdown.checking.plan_check import check
-from stirred.topdown.data.constraints import Agreement, allowed_by, invariant_values, kept, require_kept
+from stirred.topdown.data.constraints import Agreement, Known, allowed_by, require_kept
 from stirred.topdown.data.counting import count_tables
 from stirred.topdown.drawing import draw
 from stirred.topdown.fitting.relations import (
@@ -253,15 +254,15 @@ def test_at_most_may_be_said_of_invariant_counts_too():
     whole["constraints"][1] |= {"at_most": 2}
     chosen, data = TopDownPlan(**whole), tables()
     counted = count_tables(chosen, data)
-    exact = invariant_values(counted)
+    known = Known.of(counted)
     with refused("topdown-contradiction") as found:  # a1 has 30 dwellings, and some 80 persons in households
-        require_kept(counted, exact)
+        require_kept(counted, known)
     assert "at most 2 for each" in str(found.value)
     many = data | {"dwellings": pl.concat([data["dwellings"]] * 3)}
     counted = count_tables(chosen, many)
-    exact = invariant_values(counted)
-    require_kept(counted, exact)
-    upper = kept(chosen, counted.spine, exact, chosen.table("persons"), 2).bounds[-1].upper
+    known = Known.of(counted)
+    require_kept(counted, known)
+    upper = known.kept(chosen.table("persons"), 2).bounds[-1].upper
     assert upper[:, 0].tolist() == [180, 0, 120, 60, 0]
 
 
@@ -317,7 +318,7 @@ def test_plans_without_a_guarantee_are_refused_before_anything_is_spent(number, 
         data = data | {"persons": pl.concat([data["persons"]] * 2)}
     with refused("relation-unsure") as found:
         counted = count_tables(chosen, data)
-        RelatedTables.of(chosen, counted.spine, invariant_values(counted))
+        RelatedTables.of(Known.of(counted))
     assert words in str(found.value)
     ledger = Ledger.create(tmp_path / "town.ledger", "town")
     with pytest.raises(StirredError):
@@ -350,5 +351,5 @@ def test_an_earlier_release_and_a_relation_of_one_table_are_refused():
         Path("before"), "persons", (), leaf, counted.spine.levels[leaf], counted.leaves["persons"], "0" * 64
     )
     with refused("relation-unsure") as found:
-        RelatedTables.of(related(), counted.spine, invariant_values(counted), [earlier])
+        RelatedTables.of(replace(Known.of(counted), agreements=(earlier,)))
     assert "'persons' must also agree with an earlier release" in str(found.value)

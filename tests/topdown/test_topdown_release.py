@@ -26,7 +26,7 @@ from stirred.releases.folder.manifest import write_manifest
 from stirred.releases.ledger.ledger import Ledger
 from stirred.topdown import drawing
 from stirred.topdown.checking.plan_check import check
-from stirred.topdown.data.constraints import invariant_values
+from stirred.topdown.data.constraints import Known
 from stirred.topdown.data.counting import count_tables
 from stirred.topdown.data.histograms import marginal
 from stirred.topdown.drawing import draw, fit, release, reopen
@@ -58,7 +58,7 @@ def test_any_spine_tables_and_constraints_are_kept_at_any_budget(tmp_path_factor
     counted = count_tables(chosen, data)
     reports = {table.name: [one for one in made.reports if one.table == table.name] for table in chosen.released}
     require_sound(counted, {name: (leaves, reports[name]) for name, leaves in made.leaves.items()})
-    for exact, invariant in zip(invariant_values(counted), chosen.invariants, strict=True):
+    for exact, invariant in zip(Known.of(counted).exact, chosen.invariants, strict=True):
         if invariant.table == "persons":
             assert np.array_equal(made.counts("persons", invariant.level, invariant.by), exact)
     shutil.rmtree(work.parent)
@@ -190,7 +190,7 @@ def test_what_the_fit_alone_uses_may_change_after_the_draw(tmp_path):
     other = plan(publish=PUBLISH, passes="one")
     again = fit(reopen(other, tmp_path / "work"))
     assert again.plan.publish and again.reports[0].passes == 1
-    assert np.array_equal(again.draw.exact[0], drawn.exact[0])
+    assert np.array_equal(again.draw.known.exact[0], drawn.known.exact[0])
 
 
 def test_both_ways_of_the_fit_are_finished_from_one_draw_and_say_so(tmp_path):
@@ -227,7 +227,7 @@ def test_an_interrupted_measurement_leaves_nothing_and_spends_nothing(tmp_path, 
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("stirred.topdown.drawing.write_geography", stop)  # after all noise is drawn
+    monkeypatch.setattr("stirred.topdown.data.constraints.write_geography", stop)  # after all noise is drawn
     with pytest.raises(KeyboardInterrupt):
         release(plan(dataset="town"), tables(), out=tmp_path / "out", ledger=ledger)
     assert [path.name for path in tmp_path.iterdir()] == ["town.ledger"]

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred.margins.schema import Groups
 from stirred.releases.mechanism import AuditPair
-from stirred.topdown.data.constraints import groups_about, invariant_values, require_kept
+from stirred.topdown.data.constraints import Known, groups_about, require_kept
 from stirred.topdown.data.counting import GEOGRAPHY, count_tables
 from stirred.topdown.fitting.relations import relation_groups, require_related
 from stirred.topdown.measuring import cell_labels
@@ -149,15 +149,15 @@ class Made:
     def is_possible(self) -> bool:
         """Whether both files keep the constraints, and have the same invariants."""
         try:
-            exact = []
+            known = []
             for form in (False, True):
                 counted = count_tables(self.plan, self.tables([form]))
-                exact.append(invariant_values(counted))
-                require_kept(counted, exact[-1])
+                known.append(Known.of(counted))
+                require_kept(counted, known[-1])
                 require_related(counted)
         except errors.StirredError:
             return False
-        return all(np.array_equal(one, other) for one, other in zip(*exact, strict=True))
+        return all(np.array_equal(one, other) for one, other in zip(*(one.exact for one in known), strict=True))
 
     def tables(self, coins: Sequence[bool]) -> dict[str, pl.DataFrame]:
         """The list of places and all tables; in the second form the record is in the second cell."""

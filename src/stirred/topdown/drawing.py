@@ -14,7 +14,7 @@ import json
 import math
 import os
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -43,14 +43,7 @@ from stirred.tables import Column, Table
 from stirred.tables.writing import EXTENSIONS, Cell, Chunk, write_table
 from stirred.topdown.checking.comparison import Accuracy, compare, write_accuracy
 from stirred.topdown.checking.fit_bias import ExpectedBias, expected_bias
-from stirred.topdown.data.constraints import (
-    Agreement,
-    invariant_values,
-    read_agreements,
-    require_agreement,
-    require_kept,
-    require_nested,
-)
+from stirred.topdown.data.constraints import Known, require_kept, require_nested
 from stirred.topdown.data.counting import Counted, count_tables
 from stirred.topdown.data.histograms import Counts, Histograms
 from stirred.topdown.documents import readme
@@ -70,8 +63,6 @@ from stirred.topdown.measuring import (
     read_geography,
     read_invariants,
     read_record,
-    write_geography,
-    write_invariants,
     write_record,
 )
 from stirred.topdown.mechanism import MECHANISM
@@ -91,11 +82,8 @@ class TopDownDraw:
     """A TopDown draw in a work folder: measurements, invariants, and the ledger's entry."""
 
     folder: Path
-    plan: TopDownPlan
-    spine: Spine
-    exact: tuple[Counts, ...]
-    """The value of each invariant, a row for each unit of its level."""
-    agreements: tuple[Agreement, ...]
+    known: Known
+    """The plan, the geography, the value of each invariant, and earlier releases."""
     specification: Specification
     for_release: bool
     nonce: str
@@ -108,6 +96,16 @@ class TopDownDraw:
 
     def __repr__(self) -> str:
         return f"<TopDownDraw in {self.folder}; .specification, .measurements, .finish()>"
+
+    @property
+    def plan(self) -> TopDownPlan:
+        """The plan."""
+        return self.known.plan
+
+    @property
+    def spine(self) -> Spine:
+        """The geography."""
+        return self.known.spine
 
     @property
     def measurements(self) -> Measurements:
@@ -128,22 +126,18 @@ class TopDownDraw:
         return replace(self, removed_next=True)
 
 
-def prepare(
-    plan: TopDownPlan, data: Data | None, *, with_areas: bool = False
-) -> tuple[Counted, tuple[Counts, ...], tuple[Agreement, ...]]:
+def prepare(plan: TopDownPlan, data: Data | None, *, with_areas: bool = False) -> tuple[Counted, Known]:
     """Count the data, and raise if they contradict the plan; called before any noise is drawn."""
     stage("reading and counting")
     require_nested(plan)
     counted = count_tables(plan, data, with_areas=with_areas, told=telling("reading and counting"))
     stage("looking for contradictions")
-    exact = invariant_values(counted)
-    require_kept(counted, exact)
+    known = Known.of(counted)
+    require_kept(counted, known)
     require_related(counted)
-    agreements = read_agreements(plan, counted.spine)
-    require_nested(plan, agreements)
-    require_agreement(plan, counted.spine, exact, agreements)
-    RelatedTables.of(plan, counted.spine, exact, agreements)
-    return counted, exact, agreements
+    known = known.with_earlier()
+    RelatedTables.of(known)
+    return counted, known
 
 
 def draw_into(
@@ -156,18 +150,14 @@ def draw_into(
 ) -> TopDownDraw:
     """Measure once into a folder that has no manifest yet."""
     source = source or SystemSource()
-    counted, exact, agreements = prepare(plan, data)
+    counted, known = prepare(plan, data)
     (folder / MEASUREMENTS).mkdir()
     measure(counted, folder / MEASUREMENTS, source)
     stage("writing geography and invariants")
-    write_geography(folder / MEASUREMENTS / GEOGRAPHY_FILE, plan, counted.spine)
-    write_invariants(folder / INVARIANTS, plan, counted.spine, exact)
+    known.write(folder)
     return TopDownDraw(
         folder=folder,
-        plan=plan,
-        spine=counted.spine,
-        exact=exact,
-        agreements=agreements,
+        known=known,
         specification=specify(plan, source.for_release),
         for_release=source.for_release,
         nonce=draw_nonce(source),
@@ -180,12 +170,8 @@ def reopen(plan: TopDownPlan, work: str | Path) -> TopDownDraw:
     work = Path(work)
     record = read_record(work, plan)
     spine = read_geography(work / MEASUREMENTS / GEOGRAPHY_FILE, plan)
-    exact = read_invariants(work / INVARIANTS, plan, spine)
-    agreements = read_agreements(plan, spine)
-    require_nested(plan, agreements)
-    require_agreement(plan, spine, exact, agreements)
-    stated = specify(plan, record.for_release)
-    return TopDownDraw(work, plan, spine, exact, agreements, stated, record.for_release, record.nonce, record.entry)
+    known = Known(plan, spine, read_invariants(work / INVARIANTS, plan, spine)).with_earlier()
+    return TopDownDraw(work, known, specify(plan, record.for_release), record.for_release, record.nonce, record.entry)
 
 
 def draw(
@@ -376,7 +362,7 @@ class TopDownRelease(Writable):
             _put(self.draw.folder / name, folder / name, link=self.draw.removed_next)
         ways = {report.table: report.way for report in self.reports}
         found = [
-            expected_bias(plan, spine, self.draw.exact, table, records=int(self.leaves[table.name].counts.sum()))
+            expected_bias(self.draw.known, table, records=int(self.leaves[table.name].counts.sum()))
             for table in plan.released
         ]
         # As the certificate has them, rounded, since a recipient has no others.
@@ -386,14 +372,14 @@ class TopDownRelease(Writable):
             "expected_bias": [one.published() for one in biases],
             "fit": [report.published() for report in self.reports],
             "geography_sha256": digest_of(folder / MEASUREMENTS / GEOGRAPHY_FILE),
-            "agrees_with": [one.published() for one in self.draw.agreements],
+            "agrees_with": [one.published() for one in self.draw.known.agreements],
         }
         return Certificate(plan, self.specification, self._margins(), self.draw.for_release, self.draw.nonce, more)
 
     def _margins(self) -> list[Margin]:
         """Each invariant; those of released tables are recounted from what is written."""
         found = []
-        for invariant, values in zip(self.plan.invariants, self.draw.exact, strict=True):
+        for invariant, values in zip(self.plan.invariants, self.draw.known.exact, strict=True):
             if invariant.table in self.leaves:
                 recounted = self.counts(invariant.table, invariant.level, invariant.by)
                 if not np.array_equal(recounted, values):
@@ -420,29 +406,22 @@ def _put(file: Path, place: Path, *, link: bool) -> None:
 def fit(draw: TopDownDraw, progress: Progress | None = None) -> TopDownRelease:
     """Fit every table of a draw, in memory; goes on from levels that an interrupted fit has finished."""
     finished = _finished_levels(draw)
-    plan, spine, exact = draw.plan, draw.spine, draw.exact
     with shown_by(progress):
-        found = fit_tables(plan, spine, exact, draw.measurements, draw.agreements, finished)
-    reports = [report for table in plan.released for report in found[table.name][1]]
-    return TopDownRelease(draw, {table.name: found[table.name][0] for table in plan.released}, tuple(reports))
+        found = fit_tables(draw.known, draw.measurements, finished)
+    reports = [report for table in draw.plan.released for report in found[table.name][1]]
+    return TopDownRelease(draw, {table.name: found[table.name][0] for table in draw.plan.released}, tuple(reports))
 
 
 def fit_tables(
-    plan: TopDownPlan,
-    spine: Spine,
-    exact: Sequence[Counts],
-    measurements: Measurements,
-    agreements: Sequence[Agreement] = (),
-    finished: FinishedLevels | None = None,
+    known: Known, measurements: Measurements, finished: FinishedLevels | None = None
 ) -> dict[str, tuple[Histograms, list[LevelReport]]]:
     """Fit every released table, those first that relations of others count; by table, its leaves and how it went."""
-    together = RelatedTables.of(plan, spine, exact, agreements)
+    together = RelatedTables.of(known)
     leaves: dict[str, Histograms] = {}
     found = {}
-    for table in plan.order_of_fit:
+    for table in known.plan.order_of_fit:
         related = RelatedSteps(together, table, leaves) if table.name in together.rules else None
-        given = (plan, spine, exact, measurements, table, agreements, finished)
-        found[table.name] = fit_table(*given, related)
+        found[table.name] = fit_table(known, measurements, table, finished, related)
         leaves[table.name] = found[table.name][0]
     return found
 
@@ -452,6 +431,6 @@ def _finished_levels(draw: TopDownDraw) -> FinishedLevels | None:
     manifest = draw.folder / NAME
     if not manifest.is_file():
         return None
-    agreed = [one.published() for one in draw.agreements]
+    agreed = [one.published() for one in draw.known.agreements]
     belongs_to = [version("stirred"), draw.plan.hash(), draw.nonce, digest_of(manifest), agreed]
     return FinishedLevels(draw.folder / PARTS, hashlib.sha256(json.dumps(belongs_to).encode()).hexdigest())

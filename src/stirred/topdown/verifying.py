@@ -41,9 +41,9 @@ from stirred.releases.verdicts import LAST_DIGITS, Verdict, contradicted, not_co
 from stirred.tables.reading.table_reader import read_parts
 from stirred.tables.writing import write_table
 from stirred.topdown.checking.fit_bias import ExpectedBias, expected_bias, has_forecast, simulated_records
-from stirred.topdown.data.constraints import constraint_words, leaves_breaking
+from stirred.topdown.data.constraints import Known, constraint_words, leaves_breaking
 from stirred.topdown.data.counting import Counted, Places, count_release
-from stirred.topdown.data.histograms import Counts, Histograms
+from stirred.topdown.data.histograms import Histograms
 from stirred.topdown.documents import readme
 from stirred.topdown.drawing import (
     ATTRIBUTE,
@@ -73,8 +73,6 @@ from stirred.topdown.measuring import (
     read_geography,
     read_invariants,
     write_again,
-    write_geography,
-    write_invariants,
 )
 from stirred.topdown.plan.fields import TopDownPlan
 from stirred.topdown.plan.guarantee import specify
@@ -137,14 +135,14 @@ _FIT = "the released rows are the fit of the measurements, and the certificate r
 _FORECAST = "the certificate has the forecast of bias of every table whose totals are not kept, as it is computed again"
 
 
-def fit_verdicts(release: ReleaseFolder, counted: Counted, exact: Sequence[Counts]) -> list[Verdict]:
+def fit_verdicts(release: ReleaseFolder, counted: Counted, known: Known) -> list[Verdict]:
     """Whether the released rows are what fitting the measurements gives, and the certificate reports it so."""
     plan, spine, stated = counted.plan, counted.spine, release.certificate["fit"]
     if not _is_report(release, plan, spine):
         return [Verdict(False, "the certificate reports the fit of every table and level")]
     if plan.earlier:
         return [not_compared(f"whether {_FIT}", "the earlier releases that it agrees with are not in the folder")]
-    found = fit_tables(plan, spine, exact, Measurements(release.path / MEASUREMENTS))
+    found = fit_tables(known, Measurements(release.path / MEASUREMENTS))
     rows = [_moved(counted.leaves[table.name], found[table.name][0]) for table in plan.released]
     reports = [report.published() for table in plan.released for report in found[table.name][1]]
     if not any(rows) and json.dumps(stated) == json.dumps(reports):
@@ -216,9 +214,7 @@ def _is_modest(number: Any) -> bool:
     return isinstance(number, int | float) and not isinstance(number, bool) and 0 <= number < 10**15
 
 
-def bias_verdict(
-    release: ReleaseFolder, counted: Counted, exact: Sequence[Counts]
-) -> tuple[list[ExpectedBias], Verdict]:
+def bias_verdict(release: ReleaseFolder, counted: Counted, known: Known) -> tuple[list[ExpectedBias], Verdict]:
     """The forecasts of bias that the certificate states, and whether they are those that its plan has."""
     plan, stated = counted.plan, release.certificate.get("expected_bias")
     if stated is None and not release.by_this_version:
@@ -237,7 +233,7 @@ def bias_verdict(
             why = f"computing it again would take {simulated:,} simulated records"
             return found, not_compared("the numbers of the forecast of bias", why)
     stage("computing the forecast of bias again")
-    again = [expected_bias(plan, counted.spine, exact, table, records=records[table.name]) for table in tables]
+    again = [expected_bias(known, table, records=records[table.name]) for table in tables]
     made = [one.published() for one in again if one is not None]
     if json.dumps(made) == json.dumps(stated):
         return found, Verdict(True, _FORECAST)
@@ -281,7 +277,7 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
     spine = read_geography(geography, plan)
     listed = pq.read_table(geography).equals(geography_table(plan, spine), check_metadata=True)
     verdicts.append(Verdict(listed, "the geography lists every finest place once, in order, and nothing else"))
-    exact = read_invariants(release.path / INVARIANTS, plan, spine)
+    known = Known(plan, spine, read_invariants(release.path / INVARIANTS, plan, spine))
     leaves = {}
     for number, table in enumerate(plan.released):
         stage(f"counting {table.name}", number / len(plan.released))
@@ -294,11 +290,11 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
             clean = bool(table.possible[leaves[table.name].cells].all())
             verdicts.append(Verdict(clean, f"{table.name} has no combination of values that the plan rules out"))
     counted = Counted(plan, spine, leaves)
-    verdicts += _invariants(release, counted, exact)
+    verdicts += _invariants(release, counted, known)
     stage("recounting the invariants")
     verdicts += [
         Verdict(
-            not len(leaves_breaking(counted, constraint, exact)), f"recounted and kept: {constraint_words(constraint)}"
+            not len(leaves_breaking(counted, constraint, known)), f"recounted and kept: {constraint_words(constraint)}"
         )
         for constraint in plan.constraints
     ]
@@ -308,11 +304,11 @@ def recount(release: ReleaseFolder) -> list[Verdict]:
     ]
     verdicts += [*_published(release, counted), *_measurements(release, plan, spine), *_guarantee(release, plan)]
     if not contradicted(verdicts):
-        verdicts += [_stored(release, counted, exact), *fit_verdicts(release, counted, exact)]
-    return verdicts + _contents(release, counted, exact)
+        verdicts += [_stored(release, counted, known), *fit_verdicts(release, counted, known)]
+    return verdicts + _contents(release, counted, known)
 
 
-def _stored(release: ReleaseFolder, counted: Counted, exact: Sequence[Counts]) -> Verdict:
+def _stored(release: ReleaseFolder, counted: Counted, known: Known) -> Verdict:
     """Whether all tables, measurements, values of invariants and the geography are stored as a release stores them."""
     plan, spine = counted.plan, counted.spine
 
@@ -323,25 +319,24 @@ def _stored(release: ReleaseFolder, counted: Counted, exact: Sequence[Counts]) -
         (folder / MEASUREMENTS).mkdir()
         measured = Measurements(release.path / MEASUREMENTS)
         write_again(measured.entries, measured.values, folder / MEASUREMENTS, plan, spine)
-        write_geography(folder / MEASUREMENTS / GEOGRAPHY_FILE, plan, spine)
-        write_invariants(folder / INVARIANTS, plan, spine, tuple(exact))
+        known.write(folder)
 
     tables = [table["file"] for table in release.dictionary.values()]
     return stored_verdict(release, [*tables, *measurement_files(plan, spine), *invariant_files(plan)], write)
 
 
-def _contents(release: ReleaseFolder, counted: Counted, exact: Sequence[Counts]) -> list[Verdict]:
+def _contents(release: ReleaseFolder, counted: Counted, known: Known) -> list[Verdict]:
     """Whether the folder contains what the plan says, and nothing else."""
     plan, spine = counted.plan, counted.spine
     stated = specify(plan, release.for_release)
     tables = [described(plan, spine, table, int(counted.leaves[table.name].counts.sum())) for table in plan.released]
     margins = [
         invariant.margin.counted_as(values.size, fingerprint(values))
-        for invariant, values in zip(plan.invariants, exact, strict=True)
+        for invariant, values in zip(plan.invariants, known.exact, strict=True)
     ]
     fit, agreed = release.certificate["fit"], release.certificate["agrees_with"]
     more = {"fit": fit, "geography_sha256": release.certificate["geography_sha256"], "agrees_with": agreed}
-    biases, forecast = bias_verdict(release, counted, exact)
+    biases, forecast = bias_verdict(release, counted, known)
     if "expected_bias" in release.certificate:
         more = {"expected_bias": release.certificate["expected_bias"], **more}
     certificate = Certificate(plan, stated, margins, release.for_release, None, more)
@@ -406,10 +401,10 @@ def _places_agree(release: ReleaseFolder, plan: TopDownPlan, spine: Spine, table
     return nested, ordered
 
 
-def _invariants(release: ReleaseFolder, counted: Counted, exact: Sequence[Counts]) -> list[Verdict]:
+def _invariants(release: ReleaseFolder, counted: Counted, known: Known) -> list[Verdict]:
     plan, stated = counted.plan, release.certificate["invariants"]
     verdicts = [Verdict(len(stated) == len(plan.invariants), "the certificate states the plan's invariants")]
-    for invariant, values, entry in zip(plan.invariants, exact, stated, strict=False):
+    for invariant, values, entry in zip(plan.invariants, known.exact, stated, strict=False):
         words = str(invariant.margin)
         same = entry["sha256"] == fingerprint(values)
         verdicts.append(Verdict(same, f"as in the certificate: {words} ({values.size:,} counts)"))

@@ -27,7 +27,7 @@ from stirred.swap.plan.fields import SwapPlan
 from stirred.topdown import preset
 from stirred.topdown.audit_pairs import MEASUREMENTS
 from stirred.topdown.audit_pairs import audit_pairs as topdown_pairs
-from stirred.topdown.data.constraints import invariant_values, require_kept
+from stirred.topdown.data.constraints import Known, require_kept
 from stirred.topdown.data.counting import count_tables
 from stirred.topdown.measuring import cell_labels
 from stirred.topdown.plan.fields import TopDownPlan
@@ -256,10 +256,10 @@ def test_one_record_changes_and_everything_that_is_kept_stays(which):
     assert [pair.name for pair in pairs] == ["one-record", "empty-cell", "edge-of-domain", "alone-in-its-place"]
     for pair in pairs:
         counted = [count_tables(chosen, dict(tables)) for tables in (pair.first, pair.second)]
-        exact = [invariant_values(one) for one in counted]
-        for one, values in zip(counted, exact, strict=True):
-            require_kept(one, values)
-        assert all(np.array_equal(one, other) for one, other in zip(*exact, strict=True))
+        known = [Known.of(one) for one in counted]
+        for one, here in zip(counted, known, strict=True):
+            require_kept(one, here)
+        assert all(np.array_equal(one, other) for one, other in zip(*(here.exact for here in known), strict=True))
         for name in pair.first:
             one, other = (Counter(tables[name].rows()) for tables in (pair.first, pair.second))
             assert sum((one - other).values()) <= 1

@@ -27,7 +27,7 @@ from stirred.lab.audit.laws import gaussian
 from stirred.lab.audit.noise_audit import fit_edges
 from stirred.lab.audit.programs import Tables, measurements_of
 from stirred.topdown.audit_pairs import MEASUREMENTS
-from stirred.topdown.data.constraints import invariant_values, require_kept
+from stirred.topdown.data.constraints import Known, require_kept
 from stirred.topdown.data.counting import GEOGRAPHY, Counted, count_tables
 from stirred.topdown.fitting.relations import relation_groups, require_related
 from stirred.topdown.measuring import Entry, cell_labels, entries
@@ -111,7 +111,7 @@ def make_data(plan: TopDownPlan) -> MadeData:
         tables[table.name] = _rows(plan, table, counts[table.name], tables[GEOGRAPHY][plan.spine.levels[-1]].to_list())
     try:
         counted = count_tables(plan, tables)
-        require_kept(counted, invariant_values(counted))
+        require_kept(counted, Known.of(counted))
         require_related(counted)
     except StirredError:
         raise errors.audit_question(

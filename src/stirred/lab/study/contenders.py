@@ -175,14 +175,14 @@ def _tables_of_swap(plan: SwapPlan, data: StudyData) -> dict[str, pl.DataFrame]:
 
 
 def _known_of_topdown(plan: TopDownPlan, data: StudyData) -> Known:
-    counted, exact, _ = prepare(plan, data.for_topdown([table.name for table in plan.tables]))
+    counted, known = prepare(plan, data.for_topdown([table.name for table in plan.tables]))
     stated = specify_topdown(plan)
-    revealed = reveal_topdown(plan, counted.spine, exact)
+    revealed = reveal_topdown(known)
     records = max((one.records for one in revealed.margins), default=0) or 1
     determined = [one.determined_records for one in revealed.margins]
     determined += [one.revealed.determined_records for one in revealed.pairs]
     alone = [
-        alone_in_an_invariant(counted, exact, table) / (int(leaves.counts.sum()) or 1)
+        alone_in_an_invariant(counted, known.exact, table) / (int(leaves.counts.sum()) or 1)
         for table, leaves in counted.leaves.items()
     ]
     leakage = Leakage(max(determined, default=0) / records, max(alone), None)

@@ -20,7 +20,7 @@ from stirred.releases.folder.atomic import CONFIDENTIAL
 from stirred.releases.folder.release_folder import ReleaseFolder
 from stirred.releases.mechanism import CustodianNote, Data
 from stirred.topdown.checking.revealing import TopDownRevealing, alone_in_an_invariant, reveal_topdown
-from stirred.topdown.data.constraints import invariant_values
+from stirred.topdown.data.constraints import Known
 from stirred.topdown.data.counting import Counted, count_release, count_tables
 from stirred.topdown.data.histograms import marginal_by
 from stirred.topdown.measuring import fingerprint, parts
@@ -97,18 +97,18 @@ def for_custodian(release: ReleaseFolder, plan: TopDownPlan, data: Data | None) 
     """Errors of every query at every level, then what the invariants reveal."""
     stage("reading and counting")
     truth = count_tables(plan, data)
-    exact = invariant_values(truth)
+    known = Known.of(truth)
     stated = [entry.get("sha256") for entry in release.certificate["invariants"]]
-    for invariant, values in zip(plan.invariants, exact, strict=True):
+    for invariant, values in zip(plan.invariants, known.exact, strict=True):
         if fingerprint(values) not in stated:
             raise errors.appendix_other_data(str(invariant.margin))
     stage("comparing with the true values")
     leaves = {table.name: count_release(release, plan, truth.spine, table) for table in plan.released}
     yield _errors(Counted(plan, truth.spine, leaves), truth)
     stage("counting what the invariants reveal")
-    yield from _revealed(reveal_topdown(plan, truth.spine, exact))
+    yield from _revealed(reveal_topdown(known))
     for table in plan.released:
-        alone = alone_in_an_invariant(truth, exact, table.name)
+        alone = alone_in_an_invariant(truth, known.exact, table.name)
         if alone:
             many = int(truth.leaves[table.name].counts.sum())
             words = f"{table.name}: {alone:,} of {many:,} records are the only one of some count that is kept exactly."

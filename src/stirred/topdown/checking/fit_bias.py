@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 from stirred import errors
 from stirred.margins.spine import Spine
 from stirred.noise import SeededSource, discrete_gaussian
-from stirred.topdown.data.constraints import Kept, kept
-from stirred.topdown.data.histograms import Counts, Histograms, added_up, marginal_by
+from stirred.topdown.data.constraints import Kept, Known
+from stirred.topdown.data.histograms import Histograms, added_up, marginal_by
 from stirred.topdown.fitting.level_problem import Allowed
 from stirred.topdown.fitting.table_fit import children_of
 from stirred.topdown.measuring import entries
@@ -150,31 +150,28 @@ def simulated_records(plan: TopDownPlan, spine: Spine, table: TableSection, reco
 
 
 def expected_bias(
-    plan: TopDownPlan,
-    spine: Spine,
-    exact: Sequence[Counts],
-    table: TableSection,
-    sizes: Sizes | None = None,
-    records: int | None = None,
+    known: Known, table: TableSection, sizes: Sizes | None = None, records: int | None = None
 ) -> ExpectedBias | None:
     """The forecast; None where totals are kept exactly, or a table has too many cells to simulate.
 
-    ``exact`` are the values of the plan's invariants, which are public. ``sizes`` are numbers of records in finest
-    places that are typical: public ones, or a guess. ``records`` is the number of all records, if that is public;
-    without it an invariant tells it, or places have :data:`MEAN_SIZE` on average.
+    ``sizes`` are numbers of records in finest places that are typical: public ones, or a guess. ``records`` is the
+    number of all records, if that is public; without it an invariant tells it, or places have :data:`MEAN_SIZE` on
+    average.
     """
     if sizes is not None and (not sizes or min(sizes) < 0 or max(sizes) > 10**7 or not any(sizes)):
         raise errors.parameter_out_of_range("sizes", list(sizes)[:5], "whole numbers from 0 on, and one above 0")
+    plan, spine = known.plan, known.spine
     sample = _sample(plan, spine, table)
     if sample is None:
         return None
     source = SeededSource(_KEY)
     closed = np.zeros(len(sample.units), dtype=np.bool_)
-    for mask in sample.kept(plan, exact, table).allowed:
+    for mask in sample.kept(known, table).allowed:
         closed |= ~mask.allowed.any(axis=1)
-    known = [int(values.sum()) for one, values in zip(plan.invariants, exact, strict=True) if one.table == table.name]
-    known = [records] if records is not None else known
-    drawn = _typical(closed, max(1, known[0]) / spine.leaves if known else MEAN_SIZE, sizes, source)
+    pairs = zip(plan.invariants, known.exact, strict=True)
+    told = [int(values.sum()) for one, values in pairs if one.table == table.name]
+    told = [records] if records is not None else told
+    drawn = _typical(closed, max(1, told[0]) / spine.leaves if told else MEAN_SIZE, sizes, source)
     truth = _made_table(table, drawn, source)
     here = Kept((), (Allowed(np.zeros(table.schema_of.cells, dtype=np.int32), ~closed[:, None]),))
     return _simulated(plan, sample, table, here, truth, source, TYPED if sizes is not None else MADE)
@@ -188,13 +185,14 @@ class _Sample:
     units: NDArray[np.int64]
     """Which leaf of the whole geography each of its leaves is."""
 
-    def kept(self, plan: TopDownPlan, exact: Sequence[Counts], table: TableSection) -> Kept:
+    def kept(self, known: Known, table: TableSection) -> Kept:
         """What invariants of the finest level say of the leaves."""
-        leaf = plan.spine.levels[-1]
-        chosen = [(one, values[self.units]) for one, values in zip(plan.invariants, exact, strict=True)
+        plan, leaf = known.plan, known.plan.spine.levels[-1]
+        chosen = [(one, values[self.units]) for one, values in zip(plan.invariants, known.exact, strict=True)
                   if one.level == leaf]  # fmt: skip
         small = plan.model_copy(update={"invariants": tuple(one for one, _ in chosen)})
-        return kept(small, self.spine, [values for _, values in chosen], table, len(self.spine.levels) - 1)
+        here = Known(small, self.spine, tuple(values for _, values in chosen))
+        return here.kept(table, len(self.spine.levels) - 1)
 
 
 def _sample(plan: TopDownPlan, spine: Spine, table: TableSection) -> _Sample | None:

@@ -208,13 +208,13 @@ def check(
 
 
 def _checked(plan: TopDownPlan, data: Data | None, sizes: Sequence[int] | None) -> TopDownCheck:
-    counted, exact, _ = prepare(plan, data, with_areas=True)
+    counted, known = prepare(plan, data, with_areas=True)
     stage("working out expected errors")
     spine = counted.spine
     planned = entries(plan, spine)
     values = sum(entry.units * entry.cells for entry in planned)
     at_levels, in_targets = errors_with_targets(plan, spine, [Target.of(spine, areas) for areas in counted.areas])
-    biases = [expected_bias(plan, spine, exact, table, sizes) for table in plan.released]
+    biases = [expected_bias(known, table, sizes) for table in plan.released]
     ways = {table.name: way_of_fit(plan, spine, table) for table in plan.released}
     return TopDownCheck(
         plan=plan,
@@ -238,7 +238,7 @@ def _checked(plan: TopDownPlan, data: Data | None, sizes: Sequence[int] | None) 
             for number, level in enumerate(spine.levels)
         ),
         concerns=concern_powers(plan),
-        revealing=reveal_topdown(plan, spine, exact),
+        revealing=reveal_topdown(known),
         biases=tuple(one for one in biases if one is not None),
         forecast=forecast(counted, planned),
         available=available_memory(),

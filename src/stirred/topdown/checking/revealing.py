@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from stirred.invariants import Alike, Beliefs, Revealed, TwoMargins, alike, believe, reveal
 from stirred.margins.schema import Groups, refines
 from stirred.margins.spine import Index, Spine
+from stirred.topdown.data.constraints import Known
 from stirred.topdown.data.counting import Counted
 from stirred.topdown.data.histograms import Counts
 from stirred.topdown.plan.fields import TopDownPlan
@@ -99,9 +100,10 @@ class TopDownRevealing:
         }
 
 
-def reveal_topdown(plan: TopDownPlan, spine: Spine, exact: Sequence[Counts]) -> TopDownRevealing:
-    """What the invariants reveal, each alone and two at a time; ``exact`` are their values."""
-    values = list(zip(plan.invariants, exact, strict=True))
+def reveal_topdown(known: Known) -> TopDownRevealing:
+    """What the invariants reveal, each alone and two at a time."""
+    plan, spine = known.plan, known.spine
+    values = list(zip(plan.invariants, known.exact, strict=True))
     margins = tuple(_alone(plan, one, counts) for one, counts in values)
     pairs = [
         _together(plan, spine, coarse, fine)

@@ -18,7 +18,7 @@ fit knows of the data. Constraints by other tables read them there.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from stirred import errors
 from stirred._bounded_reading import inside
-from stirred._display import withheld
+from stirred._display import confidential, withheld
 from stirred.margins.schema import Groups, refines
 from stirred.margins.spine import Index, Spine
 from stirred.releases.folder.manifest import differences, manifest_of, read_manifest
@@ -38,7 +38,14 @@ from stirred.tables.columns import as_text
 from stirred.topdown.data.counting import Counted, count_rows
 from stirred.topdown.data.histograms import Counts, Histograms, added_up, marginal
 from stirred.topdown.fitting.level_problem import UNBOUNDED, Allowed, Bounds, cross
-from stirred.topdown.measuring import GEOGRAPHY_FILE, MEASUREMENTS, read_geography
+from stirred.topdown.measuring import (
+    GEOGRAPHY_FILE,
+    INVARIANTS,
+    MEASUREMENTS,
+    read_geography,
+    write_geography,
+    write_invariants,
+)
 from stirred.topdown.plan.fields import TopDownPlan
 from stirred.topdown.plan.sections import (
     ConstraintSection,
@@ -191,9 +198,151 @@ class Kept:
         return Kept(tuple(bounds), tuple(allowed))
 
 
-def invariant_values(counted: Counted) -> tuple[Counts, ...]:
-    """The value of every declared invariant: a row for each unit of its level, a column for each group."""
-    return tuple(counted.counts(one.table, one.level, one.by) for one in counted.plan.invariants)
+@confidential
+class Known:
+    """What a fit knows besides the measurements: the plan, the geography, the values of the plan's invariants, and the
+    counts of the earlier releases that it must agree with."""
+
+    plan: TopDownPlan
+    spine: Spine
+    exact: tuple[Counts, ...]
+    """The value of each invariant: a row for each unit of its level, a column for each group."""
+    agreements: tuple[Agreement, ...] = ()
+
+    @classmethod
+    def of(cls, counted: Counted) -> Known:
+        """With the values of invariants as they are in tables that were counted."""
+        plan = counted.plan
+        return cls(plan, counted.spine, tuple(counted.counts(one.table, one.level, one.by) for one in plan.invariants))
+
+    @classmethod
+    def as_far_as_told(cls, plan: TopDownPlan, spine: Spine, exact: Sequence[Counts | None]) -> Known:
+        """The same of a plan with the invariants alone whose values are not None, and the constraints by these."""
+        pairs = [(one, values) for one, values in zip(plan.invariants, exact, strict=True) if values is not None]
+        leaf = plan.spine.levels[-1]
+        told = tuple(
+            constraint
+            for constraint in plan.constraints
+            if any(
+                one.table == constraint.counted and one.level == leaf and set(constraint.each.values()) <= set(one.by)
+                for one, _ in pairs
+            )
+        )
+        invariants = tuple(one for one, _ in pairs)
+        part = plan.model_copy(update={"invariants": invariants, "constraints": told, "relations": ()})
+        return cls(part, spine, tuple(values for _, values in pairs))
+
+    def with_earlier(self) -> Known:
+        """With the earlier releases that the plan names; raises if they contradict it, or the values of invariants."""
+        known = replace(self, agreements=read_agreements(self.plan, self.spine))
+        require_nested(self.plan, known.agreements)
+        require_agreement(known)
+        return known
+
+    def write(self, folder: Path) -> None:
+        """Write the geography and the values of invariants into the folder of a draw."""
+        write_geography(folder / MEASUREMENTS / GEOGRAPHY_FILE, self.plan, self.spine)
+        write_invariants(folder / INVARIANTS, self.plan, self.spine, self.exact)
+
+    def kept(self, table: TableSection, level: int) -> Kept:
+        """The constraints of a table at a level: those declared there, and those carried up from below."""
+        bounds: list[Bounds] = []
+        allowed: list[Allowed] = []
+        for invariant, values in zip(self.plan.invariants, self.exact, strict=True):
+            at = self.plan.spine.all_levels.index(invariant.level)
+            if invariant.table == table.name and at >= level:
+                sums = carried(self.spine, values, at, level)
+                bounds.append(Bounds(table.schema_of.groups(invariant.by), sums, sums))
+        names = constrained_names(self.plan, table)
+        if names:
+            groups = table.schema_of.groups(names)
+            lower, upper = self._ranges(table, names, level)
+            bounds.append(Bounds(groups, lower, upper))
+            allowed.append(Allowed(groups, upper > 0))
+            bounds += self._together(table, groups, level)
+        if level == 0:
+            allowed += closed_at_root(self.spine, table)
+        agreed = [
+            (table.schema_of.groups(one.by), one.at(self.spine, level))
+            for one in about(self.agreements, table.name)
+            if level <= one.level  # below, children add up to what agrees
+        ]
+        return Kept(tuple(bounds), tuple(allowed), tuple(agreed))
+
+    def impossible_groups(self, table: TableSection, level: int, asked: Groups, number: int) -> NDArray[np.bool_]:
+        """Which asked groups of cells cannot have a record in which units of a level, by the zeros of the plan and by
+        the values of invariants. Cells of group -1 are not asked for."""
+        here = self.kept(table, level)
+        masks = [(one.groups, one.allowed) for one in here.allowed if len(one.allowed) == self.spine.units(level)]
+        masks += [(one.groups, one.upper > 0) for one in here.bounds]
+        # Cells that all masks treat alike, with what each says of them.
+        keys = np.stack([np.where(table.possible & (asked >= 0), asked, -1), *(groups for groups, _ in masks)])
+        combinations = np.unique(keys[:, keys[0] >= 0], axis=1)
+        found = np.ones((self.spine.units(level), number), dtype=np.bool_)
+        for group, *places in combinations.T.tolist():
+            open_there = np.ones(len(found), dtype=np.bool_)
+            for (_, allowed), place in zip(masks, places, strict=True):
+                if place >= 0:
+                    open_there &= allowed[:, place]
+            found[:, group] &= ~open_there
+        return found
+
+    def counted_by(self, constraint: ConstraintSection) -> tuple[Groups, Counts]:
+        """The groups of cells that a constraint is about (-1: not), and for each leaf and group what the other table
+        counts there."""
+        other = self.plan.table(constraint.counted).schema_of
+        leaf = self.plan.spine.levels[-1]
+        needed = tuple(constraint.each.values())
+        number, invariant = next(
+            (number, one)
+            for number, one in enumerate(self.plan.invariants)
+            if one.table == constraint.counted and one.level == leaf and set(needed) <= set(one.by)
+        )
+        place = {label: at for at, label in enumerate(other.labels(needed))}
+        counts = np.zeros((len(self.exact[number]), len(place)), dtype=np.int64)
+        for column, label in enumerate(other.labels(invariant.by)):
+            values = dict(zip(invariant.by, label, strict=True))
+            counts[:, place[tuple(values[name] for name in needed)]] += self.exact[number][:, column]
+        return groups_about(self.plan, constraint), counts
+
+    def _together(self, table: TableSection, groups: Groups, level: int) -> list[Bounds]:
+        """Bounds on several groups together; ranges of single groups do not express them."""
+        found = []
+        for constraint in self.plan.constraints:
+            if constraint.table == table.name and (constraint.at_least or constraint.at_most is not None):
+                about, counts = self.counted_by(constraint)
+                if any(len(np.unique(groups[about == one])) > 1 for one in range(counts.shape[1])):
+                    sums = carried(self.spine, counts, len(self.spine.levels) - 1, level)
+                    most = np.full_like(sums, UNBOUNDED) if constraint.at_most is None else constraint.at_most * sums
+                    found.append(Bounds(about, constraint.at_least * sums, most))
+        return found
+
+    def _ranges(self, table: TableSection, names: tuple[str, ...], level: int) -> tuple[Counts, Counts]:
+        """How many records of each group a unit may have, so that its leaves can keep every constraint.
+
+        A group is a combination of values of ``names``. From the leaves up: what constraints say of a leaf; what a
+        margin that is kept exactly leaves for each of its groups, given the least and the most of the others; and sums
+        of children. For one group at a time the range is exact.
+        """
+        schema = table.schema_of
+        leaf = len(self.spine.levels) - 1
+        units, number = self.spine.units(leaf), schema.number_of_groups(names)
+        sample = np.unique(schema.groups(names), return_index=True)[1]  # one cell of each group
+        lower = np.zeros((units, number), dtype=np.int64)
+        upper = np.full((units, number), UNBOUNDED, dtype=np.int64)
+        for constraint in self.plan.constraints:
+            if constraint.table == table.name:
+                groups, counts = self.counted_by(constraint)
+                _tighten(lower, upper, groups[sample], counts, constraint)
+        for at in range(leaf, level - 1, -1):
+            for invariant, values in zip(self.plan.invariants, self.exact, strict=True):
+                if invariant.table == table.name and self.plan.spine.all_levels.index(invariant.level) == at:
+                    _settle(lower, upper, schema.groups(invariant.by)[sample], values)
+            if at > level:
+                edges = self.spine.first_child[at - 1][:-1]
+                lower, upper = (np.add.reduceat(one, edges, axis=0) for one in (lower, upper))
+                upper = np.minimum(upper, UNBOUNDED)
+        return lower, upper
 
 
 def require_nested(plan: TopDownPlan, agreements: Sequence[Agreement] = ()) -> None:
@@ -211,18 +360,17 @@ def require_nested(plan: TopDownPlan, agreements: Sequence[Agreement] = ()) -> N
                     raise errors.topdown_crossing(table.name, before, words)
 
 
-def require_agreement(
-    plan: TopDownPlan, spine: Spine, exact: Sequence[Counts], agreements: Sequence[Agreement]
-) -> None:
+def require_agreement(known: Known) -> None:
     """Raise if an earlier release contradicts an invariant, a constraint or a zero of the plan."""
-    for agreement in agreements:
+    plan, spine = known.plan, known.spine
+    for agreement in known.agreements:
         table = plan.table(agreement.table)
         schema = table.schema_of
         own, number = schema.groups(agreement.by), schema.number_of_groups(agreement.by)
         empty = np.bincount(own[table.possible], minlength=number) == 0
         never = marginal(agreement.units, np.where(empty, 0, -1).astype(np.int32), 1) > 0
         _refuse(spine, agreement, never, "a combination that cannot occur", agreement.level)
-        for invariant, values in zip(plan.invariants, exact, strict=True):
+        for invariant, values in zip(plan.invariants, known.exact, strict=True):
             groups = schema.groups(invariant.by) if invariant.table == table.name else None
             if groups is not None and refines(own, groups):
                 at = plan.spine.all_levels.index(invariant.level)
@@ -233,7 +381,7 @@ def require_agreement(
                 _refuse(spine, agreement, different, str(invariant.margin), level)
         for constraint in plan.constraints:
             if constraint.table == table.name and refines(own, groups_about(plan, constraint)):
-                groups, counts = counted_by(plan, constraint, exact)
+                groups, counts = known.counted_by(constraint)
                 coarser = groups[np.unique(own, return_index=True)[1]]
                 found = marginal(agreement.units, coarser, counts.shape[1])
                 counts = carried(spine, counts, len(spine.levels) - 1, agreement.level)
@@ -248,10 +396,10 @@ def _refuse(spine: Spine, agreement: Agreement, wrong: NDArray[np.bool_], words:
         raise errors.topdown_contradiction(agreement_words(agreement), words, spine.levels[level], len(units), named)
 
 
-def require_kept(counted: Counted, exact: Sequence[Counts]) -> None:
+def require_kept(counted: Counted, known: Known) -> None:
     """Raise if the data contradict a constraint of the plan; called before any noise is drawn."""
-    for constraint in counted.plan.constraints:
-        refuse_leaves(counted, constraint_words(constraint), leaves_breaking(counted, constraint, exact))
+    for constraint in known.plan.constraints:
+        refuse_leaves(counted, constraint_words(constraint), leaves_breaking(counted, constraint, known))
 
 
 def refuse_leaves(counted: Counted, words: str, units: Index) -> None:
@@ -266,9 +414,9 @@ def names_of(spine: Spine, level: int, units: Index) -> list[str]:
     return [str(name) for name in spine.names[level].take(units[: errors.FEW]).to_pylist()]
 
 
-def leaves_breaking(counted: Counted, constraint: ConstraintSection, exact: Sequence[Counts]) -> Index:
+def leaves_breaking(counted: Counted, constraint: ConstraintSection, known: Known) -> Index:
     """The leaves in which the counts do not keep a constraint."""
-    groups, counts = counted_by(counted.plan, constraint, exact)
+    groups, counts = known.counted_by(constraint)
     return leaves_outside(
         constraint, counted.leaves[constraint.table], groups, counts.shape[1], lambda units: counts[units]
     )
@@ -290,39 +438,6 @@ def leaves_outside(
     return np.concatenate(broken)
 
 
-def kept(
-    plan: TopDownPlan,
-    spine: Spine,
-    exact: Sequence[Counts],
-    table: TableSection,
-    level: int,
-    agreements: Sequence[Agreement] = (),
-) -> Kept:
-    """The constraints of a table at a level: those declared there, and those carried up from below."""
-    bounds: list[Bounds] = []
-    allowed: list[Allowed] = []
-    for invariant, values in zip(plan.invariants, exact, strict=True):
-        at = plan.spine.all_levels.index(invariant.level)
-        if invariant.table == table.name and at >= level:
-            sums = carried(spine, values, at, level)
-            bounds.append(Bounds(table.schema_of.groups(invariant.by), sums, sums))
-    names = constrained_names(plan, table)
-    if names:
-        groups = table.schema_of.groups(names)
-        lower, upper = _ranges(plan, spine, exact, table, names, level)
-        bounds.append(Bounds(groups, lower, upper))
-        allowed.append(Allowed(groups, upper > 0))
-        bounds += _together(plan, spine, exact, table, groups, level)
-    if level == 0:
-        allowed += closed_at_root(spine, table)
-    agreed = [
-        (table.schema_of.groups(one.by), one.at(spine, level))
-        for one in about(agreements, table.name)
-        if level <= one.level  # below, children add up to what agrees
-    ]
-    return Kept(tuple(bounds), tuple(allowed), tuple(agreed))
-
-
 def closed_at_root(spine: Spine, table: TableSection) -> list[Allowed]:
     """The structural zeros of a table, for its root: a cell that is empty there is empty everywhere."""
     if not table.zeros:
@@ -330,90 +445,6 @@ def closed_at_root(spine: Spine, table: TableSection) -> list[Allowed]:
     impossible = ~table.possible
     possible = np.repeat([[True, False]], spine.units(0), axis=0)
     return [Allowed(impossible.astype(np.int32), possible[:, : int(impossible.max()) + 1])]
-
-
-def impossible_groups(
-    plan: TopDownPlan,
-    spine: Spine,
-    exact: Sequence[Counts | None],
-    table: TableSection,
-    level: int,
-    asked: Groups,
-    number: int,
-) -> NDArray[np.bool_]:
-    """Which asked groups of cells cannot have a record in which units of a level, by the zeros of the plan and by the
-    values of invariants as far as they are known. Cells of group -1 are not asked for."""
-    pairs = [(one, values) for one, values in zip(plan.invariants, exact, strict=True) if values is not None]
-    known = plan.model_copy(update={"invariants": tuple(one for one, _ in pairs)})
-    leaf = plan.spine.levels[-1]
-    told = tuple(
-        constraint
-        for constraint in plan.constraints
-        if any(
-            one.table == constraint.counted and one.level == leaf and set(constraint.each.values()) <= set(one.by)
-            for one, _ in pairs
-        )
-    )
-    known = known.model_copy(update={"constraints": told, "relations": ()})
-    here = kept(known, spine, [values for _, values in pairs], table, level)
-    masks = [(one.groups, one.allowed) for one in here.allowed if len(one.allowed) == spine.units(level)]
-    masks += [(one.groups, one.upper > 0) for one in here.bounds]
-    # Cells that all masks treat alike, with what each says of them.
-    keys = np.stack([np.where(table.possible & (asked >= 0), asked, -1), *(groups for groups, _ in masks)])
-    combinations = np.unique(keys[:, keys[0] >= 0], axis=1)
-    found = np.ones((spine.units(level), number), dtype=np.bool_)
-    for group, *places in combinations.T.tolist():
-        open_there = np.ones(len(found), dtype=np.bool_)
-        for (_, allowed), place in zip(masks, places, strict=True):
-            if place >= 0:
-                open_there &= allowed[:, place]
-        found[:, group] &= ~open_there
-    return found
-
-
-def _together(
-    plan: TopDownPlan, spine: Spine, exact: Sequence[Counts], table: TableSection, groups: Groups, level: int
-) -> list[Bounds]:
-    """Bounds on several groups together; ranges of single groups do not express them."""
-    found = []
-    for constraint in plan.constraints:
-        if constraint.table == table.name and (constraint.at_least or constraint.at_most is not None):
-            about, counts = counted_by(plan, constraint, exact)
-            if any(len(np.unique(groups[about == one])) > 1 for one in range(counts.shape[1])):
-                sums = carried(spine, counts, len(spine.levels) - 1, level)
-                most = np.full_like(sums, UNBOUNDED) if constraint.at_most is None else constraint.at_most * sums
-                found.append(Bounds(about, constraint.at_least * sums, most))
-    return found
-
-
-def _ranges(
-    plan: TopDownPlan, spine: Spine, exact: Sequence[Counts], table: TableSection, names: tuple[str, ...], level: int
-) -> tuple[Counts, Counts]:
-    """How many records of each group a unit may have, so that its leaves can keep every constraint.
-
-    A group is a combination of values of ``names``. From the leaves up: what constraints say of a leaf; what a margin
-    that is kept exactly leaves for each of its groups, given the least and the most of the others; and sums of
-    children. For one group at a time the range is exact.
-    """
-    schema = table.schema_of
-    leaf = len(spine.levels) - 1
-    units, number = spine.units(leaf), schema.number_of_groups(names)
-    sample = np.unique(schema.groups(names), return_index=True)[1]  # one cell of each group
-    lower = np.zeros((units, number), dtype=np.int64)
-    upper = np.full((units, number), UNBOUNDED, dtype=np.int64)
-    for constraint in plan.constraints:
-        if constraint.table == table.name:
-            groups, counts = counted_by(plan, constraint, exact)
-            _tighten(lower, upper, groups[sample], counts, constraint)
-    for at in range(leaf, level - 1, -1):
-        for invariant, values in zip(plan.invariants, exact, strict=True):
-            if invariant.table == table.name and plan.spine.all_levels.index(invariant.level) == at:
-                _settle(lower, upper, schema.groups(invariant.by)[sample], values)
-        if at > level:
-            edges = spine.first_child[at - 1][:-1]
-            lower, upper = (np.add.reduceat(one, edges, axis=0) for one in (lower, upper))
-            upper = np.minimum(upper, UNBOUNDED)
-    return lower, upper
 
 
 def _tighten(lower: Counts, upper: Counts, groups: Groups, counts: Counts, constraint: ConstraintSection) -> None:
@@ -485,25 +516,6 @@ def carried(spine: Spine, values: Counts, at: int, level: int) -> Counts:
     for below in range(at, level, -1):
         values = np.add.reduceat(values, spine.first_child[below - 1][:-1], axis=0)
     return values
-
-
-def counted_by(plan: TopDownPlan, constraint: ConstraintSection, exact: Sequence[Counts]) -> tuple[Groups, Counts]:
-    """The groups of cells that a constraint is about (-1: not), and for each leaf and group what the other table
-    counts there."""
-    other = plan.table(constraint.counted).schema_of
-    leaf = plan.spine.levels[-1]
-    needed = tuple(constraint.each.values())
-    number, invariant = next(
-        (number, one)
-        for number, one in enumerate(plan.invariants)
-        if one.table == constraint.counted and one.level == leaf and set(needed) <= set(one.by)
-    )
-    place = {label: at for at, label in enumerate(other.labels(needed))}
-    counts = np.zeros((len(exact[number]), len(place)), dtype=np.int64)
-    for column, label in enumerate(other.labels(invariant.by)):
-        values = dict(zip(invariant.by, label, strict=True))
-        counts[:, place[tuple(values[name] for name in needed)]] += exact[number][:, column]
-    return groups_about(plan, constraint), counts
 
 
 def allowed_by(said: ConstraintSection | RelationSection, counts: Counts) -> tuple[Counts, Counts]:

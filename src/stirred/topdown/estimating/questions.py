@@ -36,7 +36,7 @@ from stirred.margins.spine import Index, Shapes, Spine
 from stirred.releases.folder.documents import CERTIFICATE
 from stirred.spec.exact import quoted
 from stirred.tables.reading.frames import as_polars
-from stirred.topdown.data.constraints import impossible_groups
+from stirred.topdown.data.constraints import Known
 from stirred.topdown.data.histograms import Counts
 from stirred.topdown.estimating.places import (
     Chosen,
@@ -245,6 +245,10 @@ class MeasuredRelease:
         """Which units of the geography have the same shape, and so the same variances."""
         return Shapes.of(self.spine)
 
+    @cached_property
+    def _known(self) -> Known:
+        return Known.as_far_as_told(self.plan, self.spine, self.exact)
+
     # -- questions -------------------------------------------------------------------------------------------
 
     def estimate(
@@ -387,7 +391,7 @@ class MeasuredRelease:
             asked = np.where(schema.where(where), family.groups, -1).astype(np.int32)
             number, known = len(family.columns), None
             for at in range(level + 1):  # a count that is zero in a unit is zero in all its parts
-                here = impossible_groups(self.plan, self.spine, self.exact, section, at, asked, number)
+                here = self._known.impossible_groups(section, at, asked, number)
                 known = here if known is None else here | known[self.spine.parents(at)]
             found[:, family.columns] = known
         return found

@@ -59,13 +59,12 @@ from stirred._display import withheld
 from stirred.margins.schema import Groups, Schema
 from stirred.margins.spine import Index, Spine
 from stirred.topdown.data.constraints import (
-    Agreement,
     Kept,
+    Known,
     allowed_by,
     carried,
     closed_at_root,
     constraint_words,
-    counted_by,
     leaves_outside,
     names_of,
     refuse_leaves,
@@ -385,13 +384,12 @@ class RelatedTables:
     rules: Mapping[str, TableRules]
 
     @classmethod
-    def of(
-        cls, plan: TopDownPlan, spine: Spine, exact: Sequence[Counts], agreements: Sequence[Agreement] = ()
-    ) -> RelatedTables:
+    def of(cls, known: Known) -> RelatedTables:
         """The rules that follow from a plan and the values of its invariants; raises if it is not sure that every fit
         can keep its relations."""
+        plan, spine = known.plan, known.spine
         names = {name for one in plan.relations for name in (one.table, one.counted)}
-        for agreement in agreements:
+        for agreement in known.agreements:
             if agreement.table in names:
                 first = next(one for one in plan.relations if agreement.table in (one.table, one.counted))
                 raise errors.relation_unsure(
@@ -402,15 +400,15 @@ class RelatedTables:
         for table in reversed([one for one in plan.order_of_fit if one.name in names]):
             first = next(one for one in plan.relations if table.name in (one.table, one.counted))
             mine = [one for one in plan.relations if one.table == table.name]
-            limits = [*_limits(plan, spine, exact, table), *derived[table.name]]
+            limits = [*_limits(known, table), *derived[table.name]]
             related = [Related(one, relation_groups(plan, one)[0]) for one in mine]
             rules[table.name] = TableRules(spine, table, tuple(limits), tuple(related), relation_words(first))
             rules[table.name].require_sure()
             for relation in mine:
                 counted = plan.table(relation.counted)
-                known = TableRules(spine, counted, tuple(_limits(plan, spine, exact, counted)), (), "")
+                by_itself = TableRules(spine, counted, tuple(_limits(known, counted)), (), "")
                 theirs = relation_groups(plan, relation)[1]
-                derived[counted.name] += Derivation(rules[table.name], relation, theirs, known).limits()
+                derived[counted.name] += Derivation(rules[table.name], relation, theirs, by_itself).limits()
         return cls(plan, spine, rules)
 
 
@@ -460,25 +458,26 @@ class RelatedSteps:
         return Kept(tuple(bounds), tuple(allowed))
 
 
-def _limits(plan: TopDownPlan, spine: Spine, exact: Sequence[Counts], table: TableSection) -> list[Limit]:
+def _limits(known: Known, table: TableSection) -> list[Limit]:
     """What invariants and constraints by invariant counts say about a table."""
+    levels = known.plan.spine.all_levels
     found = [
         Limit(
             str(one.margin),
-            plan.spine.all_levels.index(one.level),
+            levels.index(one.level),
             table.schema_of.groups(one.by),
             values,
             values,
             exact=True,
         )
-        for one, values in zip(plan.invariants, exact, strict=True)
+        for one, values in zip(known.plan.invariants, known.exact, strict=True)
         if one.table == table.name
     ]
-    for one in plan.constraints:
+    for one in known.plan.constraints:
         if one.table == table.name:
-            groups, counts = counted_by(plan, one, exact)
+            groups, counts = known.counted_by(one)
             lower, upper = allowed_by(one, counts)
-            found.append(Limit(constraint_words(one), len(spine.levels) - 1, groups, lower, upper, exact=False))
+            found.append(Limit(constraint_words(one), len(known.spine.levels) - 1, groups, lower, upper, exact=False))
     return found
 
 

@@ -39,7 +39,7 @@ from stirred._progress import stage
 from stirred._threads import ahead
 from stirred.margins.schema import Family, Groups, refines
 from stirred.margins.spine import Spine
-from stirred.topdown.data.constraints import Agreement, Kept, constrained_names, kept
+from stirred.topdown.data.constraints import Kept, Known, constrained_names
 from stirred.topdown.data.histograms import Counts, Histograms, marginal
 from stirred.topdown.estimating.precision import Design
 from stirred.topdown.fitting.level_problem import Allowed, Bounds, LevelProblem, Measured
@@ -147,29 +147,27 @@ class LevelReport:
 
 
 def fit_table(
-    plan: TopDownPlan,
-    spine: Spine,
-    exact: Sequence[Counts],
+    known: Known,
     measurements: Measurements,
     table: TableSection,
-    agreements: Sequence[Agreement] = (),
     finished: FinishedLevels | None = None,
     related: RelatedSteps | None = None,
 ) -> tuple[Histograms, list[LevelReport]]:
     """The fitted histograms of the leaves of a table, and how each level went; ``finished`` has levels of an earlier
     run, and gets those of this one. ``related`` is what a table with relations to others keeps."""
     parents, reports = _gone_on(finished, table.name)
+    plan, spine = known.plan, known.spine
     design, way = _designed(plan, spine, table)
     subtrees = None
     if design is not None and len(reports) < len(spine.levels):
-        subtrees = Subtrees.of(table, design, exact, measurements)
+        subtrees = Subtrees.of(table, design, known.exact, measurements)
     every, done = sum(entry.units * entry.cells for entry in measurements.entries if entry.table == table.name), 0
     for level, name in enumerate(spine.levels):
         entries = measurements.of(table.name, name)
         if level < len(reports):
             done += sum(entry.units * entry.cells for entry in entries)
             continue
-        here = kept(plan, spine, exact, table, level, agreements) if related is None else related.kept(level)
+        here = known.kept(table, level) if related is None else related.kept(level)
         step = _Step(plan, spine, table, level, entries, here, subtrees, way)
         pieces, details = [], []
         chunks = list(step.chunks())

@@ -36,19 +36,15 @@ from stirred._threads import ahead
 from stirred.margins.spine import Index, Spine
 from stirred.noise import SystemSource
 from stirred.releases.folder.documents import draw_nonce
-from stirred.topdown.data.constraints import require_nested
+from stirred.topdown.data.constraints import Known, require_nested
 from stirred.topdown.drawing import TopDownDraw, reopen
 from stirred.topdown.estimating.questions import MeasuredRelease
 from stirred.topdown.measuring import (
     DRAWN,
-    GEOGRAPHY_FILE,
-    INVARIANTS,
     MEASUREMENTS,
     Entry,
     entries,
     write_again,
-    write_geography,
-    write_invariants,
 )
 from stirred.topdown.noisy_files.contents import (
     ExactCounts,
@@ -467,23 +463,19 @@ def adopt(measurements: str | Path, folder: Path, **options: Any) -> TopDownDraw
     stage("reading what was measured")
     opened = open_noisy_measurements(measurements, **options)
     plan, spine = opened.plan, opened.spine
-    exact = tuple(values for values in opened.exact if values is not None)
+    known = Known(plan, spine, tuple(values for values in opened.exact if values is not None))
     require_nested(plan)
     assert isinstance(opened.measurements, NoisyFiles)
     (folder / MEASUREMENTS).mkdir()
     with _Scattered(folder / _SCATTERED, opened.measurements) as scattered:
         stage("writing measurements in the order of the geography")
         write_again(opened.measurements.entries, scattered.values, folder / MEASUREMENTS, plan, spine)
-    write_geography(folder / MEASUREMENTS / GEOGRAPHY_FILE, plan, spine)
-    write_invariants(folder / INVARIANTS, plan, spine, exact)
+    known.write(folder)
     made_from = {"files_sha256": _identity(Path(measurements), options)}
     (folder / ADOPTED).write_text(json.dumps(made_from) + "\n", encoding="utf-8")
     return TopDownDraw(
         folder=folder,
-        plan=plan,
-        spine=spine,
-        exact=exact,
-        agreements=(),
+        known=known,
         specification=specify(plan),
         for_release=True,
         nonce=draw_nonce(SystemSource()),
