@@ -19,7 +19,7 @@ import pytest
 
 PROGRAM = Path(__file__).with_name("kills.py")
 LONGEST = 850
-"""Seconds for all kills of one mechanism; they take a fourth of it where nothing else runs."""
+"""Seconds for all kills of one mechanism; they take a tenth of it where nothing else runs."""
 
 
 def assert_kills_leave_nothing_uncounted(folder: Path, mechanism: str, kills: int, seed: int) -> None:
@@ -56,11 +56,6 @@ def folder(tmp_path) -> Iterator[Path]:
 
 
 @pytest.mark.slow
-def test_some_kills_leave_nothing_that_verifies_and_is_not_counted(folder):
-    assert_kills_leave_nothing_uncounted(folder, "swap", 8, seed=1)
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", ["swap", "topdown", "survey"])
-def test_five_hundred_kills_leave_nothing_that_verifies_and_is_not_counted(mechanism, folder):
-    assert_kills_leave_nothing_uncounted(folder, mechanism, 500, seed=2)
+def test_two_hundred_kills_leave_nothing_that_verifies_and_is_not_counted(mechanism, folder):
+    assert_kills_leave_nothing_uncounted(folder, mechanism, 200, seed=2)
