@@ -280,8 +280,8 @@ def test_squares_follow_counts_as_among_the_records():
 @pytest.mark.parametrize("persons", [False, True], ids=["records", "persons"])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("rate", RATES)
-def test_intervals_contain_the_truth_as_often_as_they_say_over_2000_releases(shape, persons, rate):
-    check_coverage(SHAPES[shape], persons, rate, 2000, 11)
+def test_intervals_contain_the_truth_as_often_as_they_say_over_1000_releases(shape, persons, rate):
+    check_coverage(SHAPES[shape], persons, rate, 1000, 11)
 
 
 def test_naive_shares_miss_and_corrected_ones_do_not():
