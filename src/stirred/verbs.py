@@ -177,7 +177,9 @@ def release(
     (20, 3)
     """
     from stirred.releases.steps import Request, releasing
-    from stirred.reports.folder_report import add_report
+
+    if report:  # what writes one is imported before anything is drawn, or not at all
+        from stirred.reports.folder_report import add_report
 
     mechanism, read = read_plan(plan)
     asked = Request.of(
@@ -203,7 +205,9 @@ def release_measurements(
     ``options`` are those of the mechanism that reads the measurements.
     """
     from stirred.releases.steps import Request, releasing_measurements
-    from stirred.reports.folder_report import add_report
+
+    if report:
+        from stirred.reports.folder_report import add_report
 
     mechanism, asked = mechanism_of_measurements(measurements), Request.of(out, work=work, progress=progress)
     with releasing_measurements(mechanism, measurements, asked, **options) as unfinished:

@@ -49,6 +49,18 @@ def test_a_light_command_imports_no_library_that_it_does_not_need(words, heavy):
     assert imported(run, *words) & heavy == set()
 
 
+def test_a_release_without_a_report_loads_nothing_that_writes_one(tmp_path):
+    code = f"""
+import sys, polars, stirred
+rows = polars.DataFrame({{"size": [1, 1, 2, 2] * 5, "county": list("abba") * 5, "tenure": list("ooror") * 4}})
+plan = stirred.SwapPlan(match=["size"], swap=["county"], hold=["tenure"], rate=0.1)
+stirred.release(plan, rows, out={str(tmp_path / "release")!r}, report=False)
+assert "stirred.releases.steps" in sys.modules
+assert not [name for name in sys.modules if name.startswith(("stirred.reports", "stirred.semantics"))]
+"""
+    imported(code)
+
+
 @pytest.mark.parametrize("package", [_dotted(path) for path in LAZY])
 def test_importing_a_package_imports_no_large_library(package):
     assert imported(f"import {package}") & {"numpy", "scipy", "pydantic", *DATA, *COMPILER} == set()
