@@ -37,7 +37,7 @@ from stirred.releases.folder.atomic import Terminated
 
 FINE, VERDICT, REFUSED, FAULT, INTERRUPTED = 0, 1, 2, 3, 130
 """Exit codes: done; done, and what was asked about does not hold; not done, for a reason; a fault of ours; stopped.
-``verify`` has three more (``cli/verify.py``)."""
+``verify`` has three more (``cli/verifying.py``)."""
 _CODES = (
     "Exit codes: 0 done; 1 done, and the answer is no (something does not hold, is wrong, or is left over); 2 refused, "
     "with the reason; 3 a fault in stirred; 4 verify: nothing contradicts, but not everything was compared; 5 verify: "
