@@ -47,7 +47,7 @@ def entries(room: str) -> list[str]:
 
 def lines_of(room: str, width: float) -> list[tuple[str, str]]:
     """What is written into the box of a room, and in which style: its name, its purpose, its entries."""
-    signs = int((width - 2 * PAD) / 6.1)
+    signs = int((width - 2 * PAD) / 6.9)
     if room.startswith("_"):
         return [(room, "name")]
     purposes = textwrap.wrap(purpose(room).replace("`", ""), signs, max_lines=4, placeholder=" ...")
@@ -59,7 +59,7 @@ def picture() -> str:
     """The drawing."""
     drawn, top = [], float(GAP)
     for row in layers():
-        parts = [1 if room.startswith("_") else 3 for room in row]
+        parts = [1 if room.startswith("_") else 2 for room in row]
         widths = [(WIDTH - GAP * (len(row) + 1)) * part / sum(parts) for part in parts]
         boxes = [lines_of(room, width) for room, width in zip(row, widths, strict=True)]
         height = LINE * max(map(len, boxes)) + 2 * PAD

@@ -1,1 +1,1 @@
-"""The command line: commands that belong together share a module, which ``app`` puts together."""
+"""The command line: one module for the commands of a subject."""
